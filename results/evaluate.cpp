@@ -1,0 +1,137 @@
+#include "results/evaluate.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "sim/audit.hpp"
+#include "workloads/placement.hpp"
+
+namespace fourfold {
+namespace {
+
+std::vector<std::string> idle_hardware(const Graph& graph, const Evaluation& evaluation) {
+    std::vector<std::string> warnings;
+    const std::size_t devices = graph.devices().size();
+    if (evaluation.measures.devices < devices) {
+        warnings.push_back(
+            fmt::format("{} of {} devices have no work: the split uses {} (device {} is "
+                        "in no group)",
+                        devices - evaluation.measures.devices, devices, evaluation.measures.devices,
+                        evaluation.measures.devices));
+    }
+    std::size_t unused = 0;
+    LinkId example{};
+    for (const LinkId link : evaluation.timeline.carried.keys()) {
+        if (evaluation.timeline.carried[link].value > 0) continue;
+        if (unused++ == 0) example = link;
+    }
+    if (unused == graph.links().size()) {
+        warnings.push_back("no link carries anything: the step has no communication");
+    } else if (unused > 0) {
+        warnings.push_back(fmt::format("{} of {} links carry nothing, for example {}", unused,
+                                       graph.links().size(), graph.name(example)));
+    }
+    return warnings;
+}
+
+bool tensor_spans_nodes(const Split& split, const Graph& graph) {
+    const Placement placement(split);
+    for (const DeviceId device : ids<DeviceId>(static_cast<std::size_t>(placement.devices()))) {
+        const Seat seat = placement.seat(device);
+        const DeviceId first =
+            placement.device({.tensor = 0, .pipeline = seat.pipeline, .data = seat.data});
+        if (graph.node_of(device) != graph.node_of(first)) return true;
+    }
+    return false;
+}
+
+// Figures outside the range of what the models were fitted on (README, what is modelled).
+std::vector<std::string> doubtful_figures(const TrainingStep& step, const Graph& graph) {
+    std::vector<std::string> warnings;
+    const Transformer& model = step.model;
+    if (step.measured.stage) return warnings;
+    if (model.attention == Attention::unfused && head_dim(model) % 8 != 0) {
+        warnings.push_back(
+            fmt::format("a head dimension of {} is no multiple of 8: its attention is "
+                        "taken to run at 12 TFLOP/s of an A100",
+                        head_dim(model)));
+    }
+    if (model.attention == Attention::unfused && model.sequence > 2048) {
+        warnings.push_back(
+            fmt::format("unfused attention at a sequence of {}: the fused softmax ends at "
+                        "2048, slower kernels are assumed",
+                        model.sequence));
+    }
+    if (!step.device.fitted) {
+        warnings.push_back(
+            fmt::format("{}: kernel times follow the data sheet, no kernels of this "
+                        "device were measured",
+                        step.device.name));
+    }
+    std::size_t in_node = 0;
+    for (std::size_t i = 0; i < graph.devices().size() &&
+                            graph.node_of({static_cast<std::uint32_t>(i)}) == graph.node_of({0});
+         ++i) {
+        ++in_node;
+    }
+    if (tensor_spans_nodes(step.split, graph)) {
+        warnings.push_back(
+            fmt::format("tensor parallelism of {} spans nodes of {}: few measurements "
+                        "exist of this",
+                        step.split.tensor, in_node));
+    }
+    return warnings;
+}
+
+}  // namespace
+
+Resources resources() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return {seconds(usage.ru_utime) + seconds(usage.ru_stime),
+            std::int64_t{usage.ru_maxrss} * 1024};
+}
+
+Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
+                            const EvaluateOptions& options) {
+    const double started = resources().seconds;
+    Result<Lowered> lowered = lower(step, graph);
+    if (!lowered) return tl::unexpected(lowered.error());
+    Result<Timeline> timeline =
+        simulate(graph, lowered->program, {.links = options.links, .record_rates = options.audit});
+    if (!timeline) return tl::unexpected(timeline.error());
+    const Resources used = resources();
+
+    if (options.audit) {
+        const std::vector<std::string> faults =
+            audit(graph, lowered->program, *timeline, options.links);
+        if (!faults.empty()) return problem("", "the audit failed: " + faults.front());
+    }
+    Evaluation evaluation{.lowered = std::move(*lowered),
+                          .timeline = std::move(*timeline),
+                          .measures = {},
+                          .traffic = {},
+                          .warnings = {},
+                          .tasks = 0,
+                          .events = 0,
+                          .seconds = used.seconds - started,
+                          .peak_memory = used.peak_memory};
+    evaluation.tasks = evaluation.lowered.program.tasks();
+    evaluation.events = evaluation.timeline.events;
+    evaluation.measures = measure(step, evaluation.lowered, evaluation.timeline);
+    evaluation.traffic = traffic(graph, evaluation.lowered, evaluation.timeline);
+    evaluation.warnings = idle_hardware(graph, evaluation);
+    std::vector<std::string> doubtful = doubtful_figures(step, graph);
+    std::move(doubtful.begin(), doubtful.end(), std::back_inserter(evaluation.warnings));
+    if (evaluation.measures.mfu > 1) {
+        evaluation.warnings.push_back("MFU is above 100 %: a measured time or a peak is wrong");
+    }
+    return evaluation;
+}
+
+}  // namespace fourfold

@@ -1,0 +1,46 @@
+#pragma once
+
+// One experiment: a training step on a machine, simulated and measured. What run, traffic,
+// what-ifs, planners and sweeps all call; knows no YAML.
+
+#include <string>
+#include <vector>
+
+#include "results/measure.hpp"
+#include "results/traffic.hpp"
+#include "sim/simulate.hpp"
+#include "topology/graph.hpp"
+#include "workloads/lower.hpp"
+#include "workloads/training_step.hpp"
+
+namespace fourfold {
+
+struct Evaluation {
+    Lowered lowered;
+    Timeline timeline;
+    Measures measures;
+    std::vector<TrafficRow> traffic;
+    std::vector<std::string> warnings;
+    std::size_t tasks = 0;
+    std::uint64_t events = 0;
+    double seconds = 0;            // of this process, for lowering and simulating
+    std::int64_t peak_memory = 0;  // bytes, of this process so far
+};
+
+struct EvaluateOptions {
+    LinkModel links = LinkModel::flows;
+    bool audit = false;  // a fault it finds is a problem
+};
+
+/// Requires: check(step, devices of the graph).
+Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
+                            const EvaluateOptions& options);
+
+/// Processor time and peak memory of this process.
+struct Resources {
+    double seconds = 0;
+    std::int64_t peak_memory = 0;
+};
+Resources resources();
+
+}  // namespace fourfold

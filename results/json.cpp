@@ -1,0 +1,67 @@
+#include <nlohmann/json.hpp>
+
+#include "results/report.hpp"
+
+namespace fourfold {
+
+nlohmann::ordered_json traffic_json(const Report& report) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const TrafficRow& row : report.evaluation.traffic) {
+        rows.push_back({{"axis", name_of(row.axis)},
+                        {"operation", row.operation},
+                        {"operations", row.operations},
+                        {"bytes_per_operation", row.bytes_per_operation()},
+                        {"bytes_min", row.bytes_min.value},
+                        {"bytes_max", row.bytes_max.value},
+                        {"wire_bytes", row.wire_bytes.value},
+                        {"kind", row.point_to_point ? "point_to_point" : "collective"},
+                        {"blocking", row.blocking},
+                        {"transfer_s", to_seconds(row.transfer)},
+                        {"window_s", to_seconds(row.window)},
+                        {"device", row.device.value},
+                        {"link", report.graph.name(row.link)},
+                        {"link_share", row.link_share}});
+    }
+    return rows;
+}
+
+nlohmann::ordered_json to_json(const Report& report) {
+    const Evaluation& evaluation = report.evaluation;
+    const Measures& measures = evaluation.measures;
+    nlohmann::ordered_json time;
+    for (std::size_t i = 0; i < time_class_count; ++i) {
+        time[std::string(name_of(static_cast<TimeClass>(i)))] = measures.time[i];
+    }
+    nlohmann::ordered_json json = {
+        {"name", report.name},
+        {"network", report.links == LinkModel::flows ? "flows" : "messages"},
+        {"devices", measures.devices},
+        {"parameters", parameters(report.step.model)},
+        {"micro_batches", report.step.micro_batches()},
+        {"step_time_s", to_seconds(measures.step_time)},
+        {"tokens_per_second", measures.tokens_per_second},
+        {"model_flops_per_step", measures.model_flops},
+        {"flops_convention", measures.convention == FlopsConvention::full ? "full" : "causal"},
+        {"model_flops_per_second_per_device", measures.flops_per_device},
+        {"hardware_flops_per_second_per_device", measures.hardware_flops_per_device},
+        {"mfu", measures.mfu},
+        {"hfu", measures.hfu},
+        {"idle_fraction", measures.idle_fraction},
+        {"bubble_fraction", measures.bubble_fraction},
+        {"time", std::move(time)},
+        {"traffic", traffic_json(report)},
+        {"warnings", evaluation.warnings},
+    };
+    if (report.published) {
+        const double published = to_seconds(*report.published);
+        json["published_step_time_s"] = published;
+        json["published_error"] = to_seconds(measures.step_time) / published - 1;
+    }
+    json["simulator"] = {{"events", evaluation.events},
+                         {"tasks", evaluation.tasks},
+                         {"seconds", evaluation.seconds},
+                         {"peak_memory_bytes", evaluation.peak_memory}};
+    return json;
+}
+
+}  // namespace fourfold

@@ -1,0 +1,180 @@
+#include "results/traffic.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace fourfold {
+namespace {
+
+constexpr TaskId no_task{~std::uint32_t{0}};
+
+// The first kernel that depends on each task, directly or through what comes after it: on the same
+// device, or, for messages, on the receiver's.
+IdVector<TaskId, TaskId> first_consumers(const Program& program) {
+    // Successors have larger ids except across messages: everything else first, then the sends.
+    IdVector<TaskId, TaskId> consumer(program.tasks(), no_task);
+    for (std::uint32_t id = static_cast<std::uint32_t>(program.tasks()); id-- > 0;) {
+        const TaskId task{id};
+        if (program.kind(task) == TaskKind::send) continue;
+        for (const TaskId next : program.successors(task)) {
+            const TaskId found = program.kind(next) == TaskKind::compute ? next : consumer[next];
+            if (found != no_task && (consumer[task] == no_task || found < consumer[task])) {
+                consumer[task] = found;
+            }
+        }
+    }
+    for (const TaskId task : consumer.keys()) {
+        if (program.kind(task) != TaskKind::send) continue;
+        consumer[task] = consumer[program.successors(task).front()];
+    }
+    return consumer;
+}
+
+// The kernels of every device in time order, with the compute time before each.
+class ComputeTime {
+  public:
+    ComputeTime(const Program& program, const Timeline& timeline, std::size_t devices)
+        : kernels_(devices) {
+        for (const TaskId task : timeline.begin.keys()) {
+            if (program.kind(task) != TaskKind::compute) continue;
+            std::vector<Kernel>& mine = kernels_[program.device(task).value];
+            const Duration before =
+                mine.empty() ? Duration::zero() : mine.back().before + mine.back().length();
+            mine.push_back({timeline.begin[task], timeline.end[task], before});
+        }
+    }
+
+    [[nodiscard]] Duration between(DeviceId device, Time from, Time to) const {
+        return to > from ? until(device, to) - until(device, from) : Duration::zero();
+    }
+
+  private:
+    struct Kernel {
+        Time begin, end;
+        Duration before;
+        [[nodiscard]] Duration length() const { return end - begin; }
+    };
+    [[nodiscard]] Duration until(DeviceId device, Time at) const {
+        const std::vector<Kernel>& mine = kernels_[device.value];
+        const auto next = std::partition_point(
+            mine.begin(), mine.end(), [&](const Kernel& kernel) { return kernel.begin < at; });
+        if (next == mine.begin()) return Duration::zero();
+        const Kernel& last = *(next - 1);
+        return last.before + std::min(last.length(), at - last.begin);
+    }
+    std::vector<std::vector<Kernel>> kernels_;
+};
+
+struct Key {
+    Axis axis;
+    bool point_to_point;
+    CollectiveKind kind;
+    friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+struct Sum {
+    std::uint64_t operations = 0, awaited = 0;
+    Bytes bytes{}, bytes_min{}, bytes_max{}, wire{};
+    Duration window{}, transfer{};
+    Time covered{};  // windows that overlap count once
+    std::map<TransferId, std::uint64_t> transfers;
+};
+
+}  // namespace
+
+std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
+                                const Timeline& timeline) {
+    const Program& program = lowered.program;
+    const IdVector<TaskId, TaskId> consumer = first_consumers(program);
+    const ComputeTime compute(program, timeline, graph.devices().size());
+
+    IdVector<CollectiveId, Time> arrival(program.collectives().size());
+    IdVector<TaskId, std::uint32_t> member(program.tasks(), 0);
+    for (const CollectiveId id : arrival.keys()) {
+        std::uint32_t place = 0;
+        for (const TaskId part : program.parts(id)) {
+            arrival[id] = std::max(arrival[id], timeline.begin[part]);
+            member[part] = place++;
+        }
+    }
+
+    std::map<std::tuple<Key, DeviceId>, Sum> sums;
+    for (const TaskId task : timeline.begin.keys()) {
+        const TaskKind kind = program.kind(task);
+        if (kind != TaskKind::send && kind != TaskKind::part) continue;
+        const bool is_send = kind == TaskKind::send;
+        const TransferId id = is_send ? program.transfer(task)
+                                      : program.collectives()[program.collective(task)].transfer;
+        const Transfer& about = program.transfers()[id];
+        const Label& label = lowered.labels[task];
+        const Key key{label.axis, is_send, is_send ? CollectiveKind{} : lowered.kinds[id.value]};
+        Sum& sum = sums[{key, program.device(task)}];
+        const bool first = sum.operations++ == 0;
+        sum.awaited += label.awaited ? 1 : 0;
+        sum.bytes += about.bytes;
+        sum.bytes_min = first ? about.bytes : std::min(sum.bytes_min, about.bytes);
+        sum.bytes_max = std::max(sum.bytes_max, about.bytes);
+        sum.wire += is_send ? about.bytes : about.sent[member[task]];
+        ++sum.transfers[id];
+        const TaskId receive = is_send ? program.successors(task).front() : task;
+        const Time moves = is_send
+                               ? timeline.begin[task]
+                               : std::min(arrival[program.collective(task)], timeline.end[task]);
+        sum.transfer += timeline.end[receive] - moves;
+        const Time needed =
+            consumer[task] == no_task ? timeline.finish : timeline.begin[consumer[task]];
+        if (!label.on_chain) {
+            const Time open = std::max(timeline.begin[task], sum.covered);
+            sum.window += compute.between(program.device(receive), open, needed);
+            sum.covered = std::max(sum.covered, needed);
+        }
+    }
+
+    std::vector<TrafficRow> rows;
+    for (auto entry = sums.begin(); entry != sums.end();) {
+        const Key key = std::get<Key>(entry->first);
+        auto busiest = entry;
+        for (; entry != sums.end() && std::get<Key>(entry->first) == key; ++entry) {
+            const auto load = [](const Sum& sum) { return std::pair{sum.wire, sum.operations}; };
+            if (load(entry->second) > load(busiest->second)) busiest = entry;
+        }
+        const Sum& sum = busiest->second;
+        const DeviceId device = std::get<DeviceId>(busiest->first);
+        TrafficRow row{.axis = key.axis,
+                       .operation = key.point_to_point ? "send" : std::string(name_of(key.kind)),
+                       .operations = sum.operations,
+                       .bytes = sum.bytes,
+                       .bytes_min = sum.bytes_min,
+                       .bytes_max = sum.bytes_max,
+                       .wire_bytes = sum.wire,
+                       .point_to_point = key.point_to_point,
+                       .blocking = 2 * sum.awaited > sum.operations,
+                       .window = sum.window,
+                       .transfer = sum.transfer,
+                       .device = device};
+        std::map<LinkId, Bytes> on_own_links;
+        const VertexId vertex = graph.devices()[device.value];
+        for (const auto& [id, count] : sum.transfers) {
+            for (const LinkUse& use : program.transfers()[id].uses) {
+                if (graph[use.link].from == vertex) {
+                    on_own_links[use.link] += use.bytes * static_cast<std::int64_t>(count);
+                }
+            }
+        }
+        Bytes most{-1};
+        for (const auto& [link, bytes] : on_own_links) {
+            if (bytes <= most) continue;
+            most = bytes;
+            row.link = link;
+            const Bytes carried = timeline.carried[link];
+            row.link_share = carried.value == 0 ? 0
+                                                : static_cast<double>(bytes.value) /
+                                                      static_cast<double>(carried.value);
+        }
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+}  // namespace fourfold

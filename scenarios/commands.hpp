@@ -1,0 +1,61 @@
+#pragma once
+
+// The commands of `fourfold`: each reads, computes, prints, and returns the exit code.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourfold {
+
+enum ExitCode : int {
+    done = 0,
+    failed = 1,        // while running
+    bad_input = 2,     // or usage
+    tool_missing = 4,  // an optional one
+};
+
+/// What the commands that read scenarios have in common.
+struct ScenarioOptions {
+    std::vector<std::string> files;
+    std::vector<std::string> settings;  // "path=value"
+    std::string network;                // empty: as the scenario says
+    std::string catalog;                // a folder, or empty
+};
+
+struct RunOptions {
+    ScenarioOptions scenarios;
+    bool json = false;
+    bool audit = false;
+    std::string trace;  // a file, or empty
+};
+
+struct CollectiveOptions {
+    std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
+    std::vector<std::int64_t> dimensions;
+    double oversubscription = 1;
+    std::int64_t leaf_ports = 32;
+    bool json = false;
+};
+
+struct IdleCurveOptions {
+    std::string out;
+    std::string schedules, pipelines, micro_batches, chunks;  // "2,4,8" and "1..256"
+    std::string forward, input_gradient, weight_gradient, hop_latency;
+};
+
+struct RingCurveOptions {
+    std::string out;
+    std::string ranks, algorithms, bytes, bandwidth, latency, network;
+};
+
+int init_command(const std::string& file);
+int run_command(const RunOptions& options);
+int traffic_command(const ScenarioOptions& options, bool json);
+int check_command(const ScenarioOptions& options);
+int list_command(const std::string& what, const std::string& catalog);
+int collective_command(const CollectiveOptions& options);
+int idle_curve_command(const IdleCurveOptions& options);
+int ring_curve_command(const RingCurveOptions& options);
+
+}  // namespace fourfold

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "scenarios/commands.hpp"
+#include "scenarios/scenario.hpp"
+
+namespace fourfold {
+
+struct Loaded {
+    std::vector<Scenario> scenarios;
+    bool is_what_if = false;  // one file: a base and its changes
+};
+
+/// Loads all files of a command line; nothing if any has a problem, after printing them all to
+/// standard error.
+std::optional<Loaded> load(const ScenarioOptions& options);
+
+/// The catalog of the program and of `directory` (empty: none); the same on problems.
+std::optional<Catalog> load_catalog(const std::string& directory);
+
+}  // namespace fourfold

@@ -1,0 +1,392 @@
+#include "scenarios/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "scenarios/cluster_section.hpp"
+#include "scenarios/document.hpp"
+#include "scenarios/fields.hpp"
+#include "scenarios/reading.hpp"
+#include "scenarios/settings.hpp"
+#include "topology/closest.hpp"
+
+// One function per section of the file, in the order in which quickstart.yaml explains them. Each
+// reads on after a mistake. What only several sections together can say (whether the split fits the
+// model and the devices, whether the graph hangs together) is checked once those are sound.
+
+namespace fourfold {
+namespace {
+
+constexpr std::int64_t degree_max = std::int64_t{1} << 20;
+constexpr std::int64_t micro_batches_max = 65'536;
+constexpr Reals slowdown{.min = 0, .max = 1e6, .above_min = true, .example = "1.3"};
+
+void read_model_key(Fields& scenario, const Catalog& catalog, Transformer& into) {
+    const auto find = [&catalog](std::string_view name) { return find_model(catalog, name); };
+    const YamlNode* node = scenario.value("model", Need::required, "gpt3-175b");
+    if (node == nullptr) return;
+    if (node->kind != YamlNode::Kind::mapping) {
+        scenario.look_up("model", Need::required, into, "gpt3-175b", find);
+        return;
+    }
+    Fields fields(scenario, "model", Need::required, "gpt3-175b");
+    into.name = "custom";
+    if (fields.look_up("base", Need::optional, into, "gpt3-175b", find) && node->keys.size() > 1) {
+        into.name += " (changed)";
+    }
+    read_model(fields, fields.has("base"), into);
+}
+
+// ----------------------------------------------------------------------------------- the split
+
+void read_order(Fields& parallel, Split& split) {
+    constexpr std::string_view example = "[tensor, data, pipeline]";
+    constexpr std::pair<std::string_view, SplitAxis> axes[] = {{"tensor", SplitAxis::tensor},
+                                                               {"pipeline", SplitAxis::pipeline},
+                                                               {"data", SplitAxis::data}};
+    const std::string_view names[] = {"tensor", "pipeline", "data"};
+    const std::size_t errors = parallel.report().errors();
+    std::vector<SplitAxis> order;
+    for (const YamlNode* word : parallel.words("order", Need::optional, example)) {
+        const auto axis = std::ranges::find(axes, std::string_view(word->text),
+                                            &std::pair<std::string_view, SplitAxis>::first);
+        if (axis == std::end(axes)) {
+            parallel.report().error(word->place, unknown("axis", shortened(word->text), names));
+        } else if (std::ranges::find(order, axis->second) != order.end()) {
+            parallel.report().error(
+                word->place,
+                fmt::format("axis '{}' is named twice; write for example {}", word->text, example));
+        } else {
+            order.push_back(axis->second);
+        }
+    }
+    if (!parallel.has("order") || parallel.report().errors() > errors) return;
+    if (order.size() != split.order.size()) {
+        parallel.error("order", fmt::format("'order' names {} of the 3 axes; write for example {}",
+                                            order.size(), example));
+        return;
+    }
+    std::ranges::copy(order, split.order.begin());
+}
+
+// Returns: whether the file says how many ways data is split; else what is left over is.
+bool read_parallel(Fields& scenario, TrainingStep& step) {
+    Fields parallel(scenario, "parallel", Need::optional, "{tensor: 8, pipeline: 2}");
+    Split& split = step.split;
+    parallel.integer("tensor", Need::optional, split.tensor, {1, degree_max, 8});
+    parallel.integer("pipeline", Need::optional, split.pipeline, {1, degree_max, 2});
+    const bool has_data = parallel.has("data");
+    parallel.integer("data", Need::optional, split.data, {1, degree_max, 2});
+    parallel.choice<Sharding>("sharding", "sharding", Need::optional, split.sharding,
+                              {{"none", Sharding::none},
+                               {"optimizer", Sharding::optimizer},
+                               {"gradients", Sharding::gradients},
+                               {"weights", Sharding::weights}});
+    parallel.choice<ShardUnit>("shard_unit", "shard unit", Need::optional, split.shard_unit,
+                               {{"layer", ShardUnit::layer}, {"model", ShardUnit::model}});
+    parallel.boolean("sequence_parallel", Need::optional, split.sequence_parallel);
+    parallel.boolean("scatter_gather", Need::optional, split.scatter_gather);
+    parallel.boolean("vocabulary_parallel", Need::optional, split.vocabulary_parallel);
+    parallel.bytes("bucket", Need::optional, step.bucket, "25 MiB");
+    read_order(parallel, split);
+    return has_data;
+}
+
+void read_batch(Fields& scenario, TrainingStep& step) {
+    Fields batch(scenario, "batch", Need::required, "{global: 512, micro: 1}");
+    batch.integer("global", Need::required, step.global_batch, {1, 1 << 24, 512});
+    batch.integer("micro", Need::optional, step.micro_batch, {1, 1 << 16, 1});
+}
+
+void read_schedule(Fields& scenario, TrainingStep& step) {
+    const auto plain = find_schedule("1f1b");
+    if (plain) step.schedule = *plain;
+    Fields schedule(scenario, "schedule", Need::optional, "{kind: 1f1b}");
+    schedule.look_up("kind", Need::required, step.schedule, "1f1b", find_schedule);
+    schedule.integer("chunks", Need::optional, step.chunks, {1, 1024, 2});
+    schedule.choice<PointToPoint>(
+        "point_to_point", "kind of point-to-point message", Need::optional, step.point_to_point,
+        {{"overlapped", PointToPoint::overlapped}, {"blocking", PointToPoint::blocking}});
+}
+
+void read_details(Fields& scenario, TrainingStep& step) {
+    scenario.choice<Recompute>("recompute", "recomputation", Need::optional, step.recompute,
+                               {{"none", Recompute::none},
+                                {"selective", Recompute::selective},
+                                {"full", Recompute::full}});
+    // Both halves are as wide: the choice shows in nothing that is simulated.
+    int bits = 16;
+    scenario.choice<int>("precision", "precision", Need::optional, bits,
+                         {{"bf16", 16}, {"fp16", 16}});
+    scenario.choice<std::int64_t>("gradient_precision", "gradient precision", Need::optional,
+                                  step.gradient_bytes, {{"fp32", 4}, {"bf16", 2}, {"fp16", 2}});
+    Fields overlap(scenario, "overlap", Need::optional, "{gradients: true, parameters: true}");
+    overlap.boolean("gradients", Need::optional, step.overlap_gradients);
+    overlap.boolean("parameters", Need::optional, step.overlap_parameters);
+    scenario.boolean("gradient_clipping", Need::optional, step.gradient_norm);
+
+    Fields collectives(scenario, "collectives", Need::optional, "{algorithm: ring}");
+    const YamlNode* algorithm = collectives.value("algorithm", Need::required, "auto");
+    if (algorithm == nullptr || algorithm->text == "auto") return;
+    collectives.look_up("algorithm", Need::required, step.algorithm, "auto", find_algorithm);
+}
+
+// ------------------------------------------------------------------------ measured, perturbed
+
+std::optional<MeasuredTimes> read_times(Fields& measured, std::string_view key) {
+    Fields fields(measured, key, Need::optional,
+                  "{forward: 2 ms, input_gradient: 2 ms, weight_gradient: 2 ms}");
+    if (!fields.present()) return std::nullopt;
+    MeasuredTimes times;
+    fields.duration("forward", Need::required, times.forward, any_duration);
+    fields.duration("input_gradient", Need::required, times.input_gradient, any_duration);
+    fields.duration("weight_gradient", Need::required, times.weight_gradient, any_duration);
+    return times;
+}
+
+void read_measured(Fields& scenario, Measured& into) {
+    Fields measured(scenario, "measured", Need::optional, "{optimizer: 5 ms}");
+    into.stage = read_times(measured, "stage");
+    into.layer = read_times(measured, "layer");
+    into.embedding = read_times(measured, "embedding");
+    into.head = read_times(measured, "head");
+    Duration optimizer{};
+    if (measured.duration("optimizer", Need::optional, optimizer, any_duration)) {
+        into.optimizer = optimizer;
+    }
+    if (!measured.has("stage")) return;
+    for (const std::string_view key : {"layer", "embedding", "head"}) {
+        if (!measured.has(key)) continue;
+        measured.error_at_key(key, fmt::format("the times of a 'stage' include those of its '{}'; "
+                                               "remove one of them",
+                                               key));
+    }
+}
+
+SlowLink read_slow_link(Fields& item) {
+    SlowLink slow;
+    {
+        Fields ends(item, "slow_link", Need::required, "{from: node0.device0, to: node0.switch}");
+        ends.text("from", Need::required, slow.from, "node0.device0");
+        ends.text("to", Need::required, slow.to, "node0.switch");
+        slow.place = ends.place();
+        slow.from_place = ends.place("from");
+        slow.to_place = ends.place("to");
+    }
+    item.number("bandwidth", Need::optional, slow.bandwidth,
+                {.min = 0, .max = 1, .above_min = true, .example = "0.5"});
+    item.number("latency", Need::optional, slow.latency, slowdown);
+    if (!item.has("bandwidth") && !item.has("latency")) {
+        item.error("",
+                   "a slow link needs 'bandwidth' or 'latency', which are factors; write for "
+                   "example 'bandwidth: 0.5'");
+    }
+    return slow;
+}
+
+SlowDevice read_slow_device(Fields& item, std::int64_t devices) {
+    SlowDevice slow;
+    std::int64_t device = 0;
+    // Where the number of devices is not known, any that is possible will do.
+    const std::int64_t last = (devices > 0 ? devices : degree_max) - 1;
+    item.integer("slow_device", Need::required, device, {0, last, 0});
+    item.number("factor", Need::required, slow.factor, slowdown);
+    slow.device = static_cast<std::uint32_t>(device);
+    return slow;
+}
+
+std::vector<SlowLink> read_perturb(Fields& scenario, std::int64_t devices, TrainingStep& step) {
+    std::vector<SlowLink> slow_links;
+    std::set<std::uint32_t> slow_devices;
+    const auto& items = scenario.list("perturb", Need::optional, "[{slow_device: 0, factor: 1.3}]");
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        Fields item(items[i], items[i].place, fmt::format("perturb.{}", i), scenario.report());
+        if (!item.present()) continue;
+        const std::size_t errors = scenario.report().errors();
+        if (item.has("slow_link")) {
+            SlowLink slow = read_slow_link(item);
+            if (scenario.report().errors() == errors) slow_links.push_back(std::move(slow));
+            continue;
+        }
+        if (!item.has("slow_device")) {
+            item.has("factor");
+            item.error("", "nothing is slow here; write for example 'slow_device: 0, factor: 1.3'");
+            continue;
+        }
+        const SlowDevice slow = read_slow_device(item, devices);
+        if (scenario.report().errors() > errors) continue;
+        if (!slow_devices.insert(slow.device).second) {
+            item.error("slow_device",
+                       fmt::format("device {} is slowed twice; multiply the factors", slow.device));
+        }
+        step.slow_devices.push_back(slow);
+    }
+    return slow_links;
+}
+
+std::optional<Published> read_published(Fields& scenario) {
+    Fields fields(scenario, "published", Need::optional, "{step_time: 24.8 s, source: its paper}");
+    if (!fields.present()) return std::nullopt;
+    Published published;
+    fields.duration("step_time", Need::required, published.step_time,
+                    {Duration(1), any_duration.max});
+    fields.text("source", Need::required, published.source, "its paper, table");
+    return published;
+}
+
+// ------------------------------------------------------------------------------- all together
+
+// Bytes are counted in 64 bits, and so are micro-batches in memory: sizes that no machine holds
+// are refused before anything multiplies them.
+bool check_sizes(const TrainingStep& step, const YamlNode& tree, Report& report) {
+    const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+    const Transformer& model = step.model;
+    const double tokens = real(model.sequence) * real(step.micro_batch);
+    const double widest = real(std::max({model.hidden, model.ffn, model.vocab}));
+    const double scores = real(model.heads) * real(model.sequence);
+    constexpr double elements_max = 0x1p56;  // of one tensor
+    if (tokens * std::max(widest, scores) > elements_max) {
+        report.error(
+            locate(tree, "batch.micro"),
+            fmt::format("{} sequences of {} tokens make a tensor of {:.2g} elements; use "
+                        "smaller micro-batches",
+                        step.micro_batch, model.sequence, tokens * std::max(widest, scores)));
+        return false;
+    }
+    if (step.micro_batches() > micro_batches_max) {
+        report.error(locate(tree, "batch.global"),
+                     fmt::format("{} micro-batches in a step; at most {}: use a smaller "
+                                 "batch or larger micro-batches",
+                                 step.micro_batches(), micro_batches_max));
+        return false;
+    }
+    return true;
+}
+
+void check_step(const TrainingStep& step, std::size_t devices, const YamlNode& tree,
+                Report& report) {
+    if (!check_sizes(step, tree, report)) return;
+    const Result<void> sound = check(step, devices);
+    if (!sound) report.error(locate(tree, sound.error().where), sound.error().what);
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> open_source(const std::string& file, Report& report) {
+    const FileText read = read_file(file);
+    const std::uint32_t source = report.add_source(file, read.text.value_or(""));
+    if (read.text) return source;
+    report.error(source, read.why_not);
+    return std::nullopt;
+}
+
+std::optional<YamlNode> read_tree(std::uint32_t source, Report& report) {
+    const std::size_t errors = report.errors();
+    auto tree = parse_yaml({source, 0, 0}, report);
+    const bool empty = !tree || tree->kind == YamlNode::Kind::empty;
+    if (empty && report.errors() == errors) {
+        report.error(source, "the file is empty; `fourfold init` writes a scenario to start from");
+    }
+    if (empty) return std::nullopt;
+    return tree;
+}
+
+void apply_settings(const std::vector<Setting>& settings, YamlNode& tree, Report& report) {
+    for (const Setting& setting : settings) {
+        if (const auto change = parse_setting(setting, report)) apply(*change, tree, report);
+    }
+}
+
+std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view name,
+                                      const Catalog& catalog, Report& report) {
+    const std::size_t errors = report.errors();
+    if (tree.kind != YamlNode::Kind::mapping) {
+        const Fields complains(tree, tree.place, "", report);
+        return std::nullopt;
+    }
+    Scenario scenario;
+    scenario.name = name;
+    TrainingStep& step = scenario.step;
+    ClusterSection cluster;
+    std::vector<SlowLink> slow_links;
+    bool step_sound = false;
+    {
+        Fields fields(tree, tree.place, "", report);
+        fields.text("name", Need::optional, scenario.name, "my scenario");
+        read_model_key(fields, catalog, step.model);
+        const std::size_t errors_of_model = report.errors() - errors;
+
+        cluster = read_cluster(fields, catalog);
+        step.device = cluster.device;
+        step.node = cluster.node;
+        step.fabric = cluster.fabric;
+
+        const std::size_t before_step = report.errors();
+        const bool has_data = read_parallel(fields, step);
+        const std::int64_t others = step.split.tensor * step.split.pipeline;
+        if (!has_data && cluster.devices > 0) {
+            step.split.data = std::max<std::int64_t>(1, cluster.devices / others);
+        }
+        read_batch(fields, step);
+        read_schedule(fields, step);
+        read_details(fields, step);
+        read_measured(fields, step.measured);
+        step_sound = errors_of_model == 0 && report.errors() == before_step;
+
+        fields.choice<LinkModel>("network", "network model", Need::optional, scenario.links,
+                                 {{"flows", LinkModel::flows}, {"messages", LinkModel::messages}});
+        slow_links = read_perturb(fields, cluster.devices, step);
+        scenario.published = read_published(fields);
+    }
+    if (step_sound && cluster.devices > 0) check_step(step, cluster.devices, tree, report);
+    // A scenario that is wrong elsewhere still hears of its links, but not while building them is
+    // large work for nothing.
+    constexpr std::uint32_t built_anyway = 4096;
+    if (!cluster.sound || (report.errors() > errors && cluster.devices > built_anyway)) {
+        return std::nullopt;
+    }
+    auto graph = build_graph(cluster, slow_links, tree, report);
+    if (!graph || report.errors() > errors) return std::nullopt;
+    scenario.graph = std::move(*graph);
+    return scenario;
+}
+
+namespace {
+
+tl::expected<Scenario, Diagnostics> read(std::uint32_t source, std::string_view name,
+                                         const std::vector<Setting>& settings,
+                                         const Catalog& catalog, Report& report) {
+    std::optional<Scenario> scenario;
+    if (auto tree = read_tree(source, report)) {
+        apply_settings(settings, *tree, report);
+        scenario = read_scenario(*tree, name, catalog, report);
+    }
+    if (report.errors() > 0 || !scenario) return tl::unexpected(report.diagnostics());
+    return std::move(*scenario);
+}
+
+}  // namespace
+
+tl::expected<Scenario, Diagnostics> load_scenario(const std::filesystem::path& file,
+                                                  const std::vector<Setting>& settings,
+                                                  const Catalog& catalog) {
+    Report report;
+    const auto source = open_source(file.string(), report);
+    if (!source) return tl::unexpected(report.diagnostics());
+    return read(*source, file.stem().string(), settings, catalog, report);
+}
+
+tl::expected<Scenario, Diagnostics> parse_scenario(std::string_view text, std::string_view file,
+                                                   const std::vector<Setting>& settings,
+                                                   const Catalog& catalog) {
+    Report report;
+    const std::uint32_t source = report.add_source(std::string(file), text);
+    return read(source, std::filesystem::path(file).stem().string(), settings, catalog, report);
+}
+
+}  // namespace fourfold

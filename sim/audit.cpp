@@ -1,0 +1,239 @@
+#include "sim/audit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace fourfold {
+namespace {
+
+class Auditor {
+  public:
+    Auditor(const Graph& graph, const Program& program, const Timeline& timeline, LinkModel links)
+        : graph_(graph), program_(program), timeline_(timeline), links_(links) {}
+
+    std::vector<std::string> run() {
+        for (const TaskId task : timeline_.begin.keys()) check_task(task);
+        check_streams();
+        for (const CollectiveId id : program_.collectives().keys()) check_collective(id);
+        if (links_ == LinkModel::flows) check_rates();
+        check_bytes();
+        return std::move(faults_);
+    }
+
+  private:
+    template <class... Args>
+    void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) {
+        if (holds || faults_.size() >= 20) return;
+        faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    }
+
+    static std::int64_t ps(Time time) { return time.time_since_epoch().count(); }
+    [[nodiscard]] Duration span(TaskId task) const {
+        return timeline_.end[task] - timeline_.begin[task];
+    }
+
+    void check_task(TaskId task) {
+        const Time begin = timeline_.begin[task], end = timeline_.end[task];
+        expect(begin <= end, "task {} ends before it begins", task.value);
+        expect(end <= timeline_.finish, "task {} ends after the finish", task.value);
+        Time ready{};
+        for (const TaskId dependency : program_.dependencies(task)) {
+            ready = std::max(ready, timeline_.end[dependency]);
+        }
+        switch (program_.kind(task)) {
+            case TaskKind::compute:
+                expect(begin == ready, "compute {} begins at {} ps, ready at {} ps", task.value,
+                       ps(begin), ps(ready));
+                expect(span(task) == program_.duration(task), "compute {} takes {} instead of {}",
+                       task.value, span(task).count(), program_.duration(task).count());
+                break;
+            case TaskKind::send: {
+                const Transfer& sent = program_.transfers()[program_.transfer(task)];
+                expect(begin == ready, "send {} begins at {} ps, ready at {} ps", task.value,
+                       ps(begin), ps(ready));
+                expect(links_ == LinkModel::messages || span(task) >= sent.alone,
+                       "send {} takes {} ps, less than alone", task.value, span(task).count());
+                break;
+            }
+            case TaskKind::receive: {
+                const TaskId send = program_.partner(task);
+                const Transfer& sent = program_.transfers()[program_.transfer(send)];
+                expect(end >= ready, "receive {} ends before its stream lets it", task.value);
+                expect(end - timeline_.begin[send] >= sent.alone + sent.latency,
+                       "message {} arrives {} ps after its send began, faster than alone",
+                       task.value, (end - timeline_.begin[send]).count());
+                break;
+            }
+            case TaskKind::part:
+                expect(begin == ready, "part {} begins at {} ps, ready at {} ps", task.value,
+                       ps(begin), ps(ready));
+                break;
+        }
+    }
+
+    // Streams are in order, whatever the dependencies say. (A receive's begin is only when its
+    // first byte could be there.)
+    void check_streams() {
+        IdVector<StreamId, Time> free_at(program_.streams().size());
+        for (const TaskId task : timeline_.begin.keys()) {
+            Time& free = free_at[program_.stream(task)];
+            const bool receives = program_.kind(task) == TaskKind::receive;
+            expect((receives ? timeline_.end[task] : timeline_.begin[task]) >= free,
+                   "task {} overtakes the one before it in its stream", task.value);
+            free = std::max(free, timeline_.end[task]);
+        }
+    }
+
+    void check_collective(CollectiveId id) {
+        Time first = Time::max(), last{}, end{};
+        for (const TaskId part : program_.parts(id)) {
+            first = std::min(first, timeline_.begin[part]);
+            last = std::max(last, timeline_.begin[part]);
+            end = std::max(end, timeline_.end[part]);
+        }
+        const Transfer& about = program_.transfer_of(id);
+        if (links_ == LinkModel::messages) {
+            expect(timeline_.started[id] == first, "collective {} starts without a member",
+                   id.value);
+            return;
+        }
+        expect(timeline_.started[id] == last, "collective {} starts before its last member",
+               id.value);
+        expect(end - last >= about.alone, "collective {} takes {} ps, less than alone", id.value,
+               (end - last).count());
+        for (const TaskId part : program_.parts(id)) {
+            expect(timeline_.end[part] == end, "parts of collective {} end apart", id.value);
+        }
+    }
+
+    // Replays the recorded speeds: no link is ever above its rate, and each activity does exactly
+    // its work, T * 2^48.
+    void check_rates() {
+        struct Activity {
+            long double speed = 0;
+            long double work = 0;
+            Time since{};
+        };
+        std::map<std::pair<std::uint32_t, std::uint32_t>, Activity> running;
+        IdVector<LinkId, long double> load(graph_.links().size(), 0.0L);
+        std::vector<LinkId> touched;
+        constexpr long double full = 281474976710656.0L;  // 2^48
+        for (std::size_t i = 0; i < timeline_.rates.size(); ++i) {
+            const Timeline::Rate& rate = timeline_.rates[i];
+            const Transfer& about = program_.transfers()[rate.transfer];
+            const auto alone = static_cast<long double>(about.alone.count());
+            const std::pair key{rate.transfer.value, rate.subject};
+            Activity& activity = running[key];
+            activity.work +=
+                activity.speed * static_cast<long double>((rate.at - activity.since).count());
+            activity.since = rate.at;
+            const long double change =
+                (static_cast<long double>(rate.speed) - activity.speed) / full;
+            activity.speed = static_cast<long double>(rate.speed);
+            for (const LinkUse& use : about.uses) {
+                load[use.link] += change * static_cast<long double>(use.bytes.value) / alone;
+                touched.push_back(use.link);
+            }
+            if (rate.speed == 0) {
+                expect(activity.work >= alone * full * (1 - 1e-15L) &&
+                           activity.work <= (alone + 1) * full * (1 + 1e-15L),
+                       "a transfer ends having done {} of its work",
+                       static_cast<double>(activity.work / (alone * full)));
+                running.erase(key);
+            }
+            const bool instant_over =
+                i + 1 == timeline_.rates.size() || timeline_.rates[i + 1].at != rate.at;
+            if (!instant_over) continue;
+            for (const LinkId link : touched) {
+                const long double rate_per_ps =
+                    static_cast<long double>(graph_[link].rate.value) * 1e-12L;
+                expect(load[link] <= rate_per_ps * (1 + 1e-9L), "link {} carries {} of its rate",
+                       link.value, static_cast<double>(load[link] / rate_per_ps));
+            }
+            touched.clear();
+        }
+        expect(running.empty(), "{} transfers never end", running.size());
+    }
+
+    void check_bytes() {
+        IdVector<LinkId, Bytes> carried(graph_.links().size());
+        const auto add_fluid = [&](const Transfer& about) {
+            for (const LinkUse& use : about.uses) carried[use.link] += use.bytes;
+        };
+        for (const TaskId task : timeline_.begin.keys()) {
+            if (program_.kind(task) != TaskKind::send) continue;
+            const Transfer& sent = program_.transfers()[program_.transfer(task)];
+            if (links_ == LinkModel::flows) {
+                add_fluid(sent);
+            } else {
+                for (const LinkId link : sent.path) carried[link] += sent.bytes;
+            }
+        }
+        for (const CollectiveId id : program_.collectives().keys()) {
+            const Transfer& about = program_.transfer_of(id);
+            if (links_ == LinkModel::flows) {
+                add_fluid(about);
+            } else {
+                add_steps(id, carried);
+            }
+        }
+        for (const LinkId link : carried.keys()) {
+            expect(carried[link] == timeline_.carried[link], "link {} carried {} B instead of {} B",
+                   link.value, timeline_.carried[link].value, carried[link].value);
+            expect(timeline_.busy[link] <= timeline_.finish.time_since_epoch(),
+                   "link {} is busy for longer than the run", link.value);
+            expect(carried[link] / graph_[link].rate <=
+                       timeline_.finish.time_since_epoch() + Duration{1},
+                   "link {} carried more than it can", link.value);
+        }
+    }
+
+    // A part cannot be over before its own messages have left, one after the other on each link.
+    void add_steps(CollectiveId id, IdVector<LinkId, Bytes>& carried) {
+        const Transfer& about = program_.transfer_of(id);
+        const Team& team = program_.teams()[about.team];
+        for (std::uint32_t member = 0; member < team.members.size(); ++member) {
+            std::map<LinkId, Duration> leaving;
+            for (std::uint32_t channel = 0; channel < about.plan.channels; ++channel) {
+                const std::uint32_t steps = about.rule->count(about.plan, channel, member);
+                for (std::uint32_t k = 0; k < steps; ++k) {
+                    const Step step = about.rule->step(about.plan, channel, member, k);
+                    if (step.to == Step::nobody) continue;
+                    for (std::uint32_t p = team.first_peer[member]; p < team.first_peer[member + 1];
+                         ++p) {
+                        if (team.peers[p].to != step.to) continue;
+                        const LinkId first = team.links[team.peers[p].path_begin];
+                        leaving[first] += step.bytes / graph_[first].rate;
+                        for (std::uint32_t l = team.peers[p].path_begin; l < team.peers[p].path_end;
+                             ++l) {
+                            carried[team.links[l]] += step.bytes;
+                        }
+                    }
+                }
+            }
+            const TaskId part = program_.parts(id)[member];
+            for (const auto& [link, time] : leaving) {
+                expect(span(part) >= time, "part {} takes {} ps, its messages alone {} ps",
+                       part.value, span(part).count(), time.count());
+            }
+        }
+    }
+
+    const Graph& graph_;
+    const Program& program_;
+    const Timeline& timeline_;
+    LinkModel links_;
+    std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+std::vector<std::string> audit(const Graph& graph, const Program& program, const Timeline& timeline,
+                               LinkModel links) {
+    return Auditor(graph, program, timeline, links).run();
+}
+
+}  // namespace fourfold

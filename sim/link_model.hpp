@@ -1,0 +1,51 @@
+#pragma once
+
+// What simulate() and the two link models share. A model is a class with
+//   start(send)     the send's stream has reached it
+//   join(part)      a member has arrived at a collective
+//   on_event(event) one of the model's own events is due
+//   settle()        the instant's arrivals are all known: share links, serve queues
+// It writes the tasks that are done to `done`; simulate() then frees what waited for them.
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/event_queue.hpp"
+#include "sim/program.hpp"
+#include "sim/timeline.hpp"
+#include "topology/graph.hpp"
+
+namespace fourfold {
+
+enum EventKind : std::uint32_t {
+    compute_end,   // subject: task
+    arrival,       // subject: receive
+    activity_end,  // fluid; subject: activity
+    hop,           // messages; subject: message in flight, its head at the next link
+    delivery,      // messages; subject: message in flight
+    send_start,    // messages; subject: send, its software overhead is over
+    send_end,      // messages; subject: send, its last byte has passed the first link
+    part_start,    // messages; subject: part, its start-up time is over
+    part_end,      // messages; subject: part
+};
+
+struct Run {
+    const Graph& graph;
+    const Program& program;
+    EventQueue& queue;
+    Timeline& timeline;
+    std::vector<TaskId>& done;
+    bool out_of_range = false;
+
+    /// now + delay, or now with `out_of_range` set if that is beyond what time can hold.
+    [[nodiscard]] Time after(Duration delay) {
+        const Time now = queue.now();
+        if (delay >= duration_limit - now.time_since_epoch()) {
+            out_of_range = true;
+            return now;
+        }
+        return now + delay;
+    }
+};
+
+}  // namespace fourfold

@@ -1,0 +1,281 @@
+#include "sim/message_links.hpp"
+
+#include <algorithm>
+
+#include "topology/check.hpp"
+
+namespace fourfold {
+namespace {
+
+const Team::Peer& peer(const Team& team, std::uint32_t from, std::uint32_t to) {
+    const auto first = team.peers.begin() + team.first_peer[from];
+    const auto last = team.peers.begin() + team.first_peer[from + 1];
+    const auto found = std::lower_bound(
+        first, last, to, [](const Team::Peer& a, std::uint32_t b) { return a.to < b; });
+    FOURFOLD_DCHECK(found != last && found->to == to, "member {} has no path to {}", from, to);
+    return *found;
+}
+
+}  // namespace
+
+MessageLinks::MessageLinks(Run& run)
+    : run_(run),
+      free_at_(run.graph.links().size()),
+      call_of_(run.program.collectives().size(), ~std::uint32_t{0}),
+      member_of_(run.program.tasks(), 0) {
+    for (const CollectiveId id : run.program.collectives().keys()) {
+        std::uint32_t member = 0;
+        for (const TaskId part : run.program.parts(id)) member_of_[part] = member++;
+    }
+}
+
+void MessageLinks::on_event(Event event) {
+    switch (event.kind) {
+        case hop:
+            heads_.push_back(event.subject);
+            break;
+        case delivery:
+            deliver(event.subject);
+            break;
+        case send_start: {
+            const TaskId send{event.subject};
+            const Transfer& sent = run_.program.transfers()[run_.program.transfer(send)];
+            inject({.order = {run_.program.device(send), send},
+                    .next = sent.path.data(),
+                    .end = sent.path.data() + sent.path.size(),
+                    .bytes = sent.bytes,
+                    .tail = {},
+                    .at_source = true,
+                    .inbox = 0,
+                    .collective = {},
+                    .from = Step::nobody,
+                    .to = Step::nobody});
+            break;
+        }
+        case send_end:
+            run_.done.push_back({event.subject});
+            break;
+        case part_start:
+            begin_steps({event.subject});
+            break;
+        case part_end:
+            close_member({event.subject});
+            break;
+        default:
+            FOURFOLD_CHECK(false, "event {} is not of messages", event.kind);
+    }
+}
+
+void MessageLinks::settle() {
+    const auto earlier = [this](std::uint32_t a, std::uint32_t b) {
+        return messages_[a].order < messages_[b].order;
+    };
+    if (!std::is_sorted(heads_.begin(), heads_.end(), earlier)) {
+        std::sort(heads_.begin(), heads_.end(), earlier);
+    }
+    for (const std::uint32_t slot : heads_) serve(slot);
+    heads_.clear();
+}
+
+// ---- Messages on links
+
+void MessageLinks::start(TaskId send) {
+    const Transfer& sent = run_.program.transfers()[run_.program.transfer(send)];
+    run_.queue.push(run_.after(sent.overhead), {send_start, send.value});
+}
+
+void MessageLinks::inject(const Message& message) {
+    if (free_messages_.empty()) {
+        heads_.push_back(static_cast<std::uint32_t>(messages_.size()));
+        messages_.push_back(message);
+    } else {
+        heads_.push_back(free_messages_.back());
+        messages_[free_messages_.back()] = message;
+        free_messages_.pop_back();
+    }
+}
+
+void MessageLinks::serve(std::uint32_t slot) {
+    Message& message = messages_[slot];
+    const LinkId id = *message.next++;
+    const Link& link = run_.graph[id];
+    const Time now = run_.queue.now();
+    const Duration occupied = message.bytes / link.rate;
+    const Time head = std::max(now, free_at_[id]);
+    const Time free = run_.after((head - now) + occupied);
+    if (run_.out_of_range) return;  // and nothing may be added up any more
+    free_at_[id] = free;
+    message.tail = std::max(message.tail, free);
+    run_.timeline.carried[id] += message.bytes;
+    run_.timeline.busy[id] += occupied;
+
+    if (message.at_source) {
+        message.at_source = false;
+        if (message.from == Step::nobody) {
+            run_.queue.push(free, {send_end, message.order.task.value});
+        } else {
+            Member& sender = call(message.collective).members[message.from];
+            sender.sending_until = std::max(sender.sending_until, free);
+            --sender.unserved;
+            maybe_end(message.collective, message.from);
+        }
+    }
+    message.tail += link.spec.latency;
+    if (message.next == message.end) {
+        run_.queue.push(run_.after(message.tail - now), {delivery, slot});
+    } else {
+        run_.queue.push(run_.after((head - now) + link.spec.latency), {hop, slot});
+    }
+}
+
+void MessageLinks::deliver(std::uint32_t slot) {
+    const Message message = messages_[slot];
+    free_messages_.push_back(slot);
+    ++run_.timeline.messages;
+    if (message.from == Step::nobody) {
+        run_.done.push_back(run_.program.successors(message.order.task).front());
+        return;
+    }
+    const CollectiveId id = message.collective;
+    const std::uint32_t channel = message.order.channel;
+    Member& receiver = call(id).members[message.to];
+    --receiver.incoming;
+    if (transfer(id).rule->pace == Pace::rendezvous) {
+        half_done(id, message.from, channel);
+        half_done(id, message.to, channel);
+    } else {
+        ++lane(id, message.to, channel).inbox[message.inbox];
+        if (receiver.here) run_eager(id, message.to, channel);
+    }
+    maybe_end(id, message.to);
+}
+
+// ---- Collectives, member by member
+
+void MessageLinks::join(TaskId part) {
+    const CollectiveId id = run_.program.collective(part);
+    if (call_of_[id] == ~std::uint32_t{0}) open_call(id);
+    run_.queue.push(run_.after(transfer(id).start), {part_start, part.value});
+}
+
+void MessageLinks::open_call(CollectiveId id) {
+    run_.timeline.started[id] = run_.queue.now();
+    if (free_calls_.empty()) {
+        free_calls_.push_back(static_cast<std::uint32_t>(calls_.size()));
+        calls_.emplace_back();
+    }
+    call_of_[id] = free_calls_.back();
+    free_calls_.pop_back();
+
+    const Transfer& about = transfer(id);
+    const std::span<const TaskId> parts = run_.program.parts(id);
+    Call& opened = call(id);
+    opened.open = static_cast<std::uint32_t>(parts.size());
+    opened.members.assign(parts.size(), Member{});
+    opened.lanes.assign(parts.size() * about.plan.channels, Lane{});
+    for (std::uint32_t member = 0; member < parts.size(); ++member) {
+        opened.members[member].part = parts[member];
+        opened.members[member].incoming = about.incoming[member];
+        for (std::uint32_t channel = 0; channel < about.plan.channels; ++channel) {
+            const std::uint32_t steps = about.rule->count(about.plan, channel, member);
+            opened.lanes[member * about.plan.channels + channel].steps = steps;
+            opened.members[member].open_lanes += steps > 0 ? 1 : 0;
+        }
+    }
+}
+
+void MessageLinks::begin_steps(TaskId part) {
+    const CollectiveId id = run_.program.collective(part);
+    const std::uint32_t member = member_of_[part];
+    call(id).members[member].here = true;
+    for (std::uint32_t channel = 0; channel < transfer(id).plan.channels; ++channel) {
+        if (transfer(id).rule->pace == Pace::rendezvous) {
+            enter_rounds(id, member, channel);
+        } else {
+            run_eager(id, member, channel);
+        }
+    }
+    maybe_end(id, member);
+}
+
+void MessageLinks::run_eager(CollectiveId id, std::uint32_t member, std::uint32_t channel) {
+    const Transfer& about = transfer(id);
+    Lane& mine = lane(id, member, channel);
+    if (mine.next == mine.steps) return;
+    while (mine.next < mine.steps) {
+        const Step step = about.rule->step(about.plan, channel, member, mine.next);
+        if (mine.inbox[step.wait_inbox] < step.arrived) return;
+        if (step.to != Step::nobody) send_step(id, channel, member, step, mine.next);
+        ++mine.next;
+    }
+    --call(id).members[member].open_lanes;
+}
+
+void MessageLinks::enter_rounds(CollectiveId id, std::uint32_t member, std::uint32_t channel) {
+    const Transfer& about = transfer(id);
+    Lane& mine = lane(id, member, channel);
+    if (mine.next == mine.steps) return;
+    for (; mine.next < mine.steps; ++mine.next) {
+        const std::uint32_t round = mine.next;
+        const Step step = about.rule->step(about.plan, channel, member, round);
+        mine.awaited = (step.to != Step::nobody ? 1U : 0U) + (step.from != Step::nobody ? 1U : 0U);
+        const auto waits_here = [&](std::uint32_t partner) {
+            const Lane& other = lane(id, partner, channel);
+            return other.next == round && other.awaited > 0;
+        };
+        if (step.to != Step::nobody && waits_here(step.to)) {
+            send_step(id, channel, member, step, round);
+        }
+        if (step.from != Step::nobody && waits_here(step.from)) {
+            const Step theirs = about.rule->step(about.plan, channel, step.from, round);
+            send_step(id, channel, step.from, theirs, round);
+        }
+        if (mine.awaited > 0) return;
+    }
+    --call(id).members[member].open_lanes;
+}
+
+void MessageLinks::half_done(CollectiveId id, std::uint32_t member, std::uint32_t channel) {
+    Lane& mine = lane(id, member, channel);
+    if (--mine.awaited > 0) return;
+    ++mine.next;
+    if (mine.next == mine.steps) {
+        --call(id).members[member].open_lanes;
+    } else {
+        enter_rounds(id, member, channel);
+    }
+    maybe_end(id, member);
+}
+
+void MessageLinks::send_step(CollectiveId id, std::uint32_t channel, std::uint32_t member,
+                             const Step& step, std::uint32_t k) {
+    const Team& team = run_.program.teams()[transfer(id).team];
+    const Team::Peer& path = peer(team, member, step.to);
+    Member& sender = call(id).members[member];
+    ++sender.unserved;
+    inject({.order = {team.members[member], sender.part, channel, k},
+            .next = team.links.data() + path.path_begin,
+            .end = team.links.data() + path.path_end,
+            .bytes = step.bytes,
+            .tail = {},
+            .at_source = true,
+            .inbox = step.inbox,
+            .collective = id,
+            .from = member,
+            .to = step.to});
+}
+
+void MessageLinks::maybe_end(CollectiveId id, std::uint32_t member) {
+    Member& mine = call(id).members[member];
+    if (!mine.here || mine.open_lanes > 0 || mine.incoming > 0 || mine.unserved > 0) return;
+    mine.here = false;  // it ends once
+    run_.queue.push(std::max(run_.queue.now(), mine.sending_until), {part_end, mine.part.value});
+}
+
+void MessageLinks::close_member(TaskId part) {
+    const CollectiveId id = run_.program.collective(part);
+    run_.done.push_back(part);
+    if (--call(id).open == 0) free_calls_.push_back(call_of_[id]);
+}
+
+}  // namespace fourfold

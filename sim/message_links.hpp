@@ -1,0 +1,99 @@
+#pragma once
+
+// The message-by-message link model. Each directed link serves whole messages, first come first
+// served. Cut-through: a message occupies a link for bytes / rate from when its head gets there,
+// and the head goes on `latency` later; the tail is never ahead of what the links before it let
+// through. Heads that reach a link in the same instant are served by (source device, task, channel,
+// step), so that no result depends on the order of events.
+//
+// A collective is worked through member by member, each its own list of steps (sim/steps.hpp).
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "sim/link_model.hpp"
+
+namespace fourfold {
+
+class MessageLinks {
+  public:
+    explicit MessageLinks(Run& run);
+
+    void start(TaskId send);
+    void join(TaskId part);
+    void on_event(Event event);
+    void settle();
+
+  private:
+    struct Order {
+        DeviceId source;
+        TaskId task;  // a send or a part
+        std::uint32_t channel = 0, step = 0;
+        friend auto operator<=>(const Order&, const Order&) = default;
+    };
+    struct Message {
+        Order order;
+        const LinkId* next;  // the link that its head is at, or on its way to
+        const LinkId* end;   // of the path
+        Bytes bytes;
+        Time tail;       // when its last byte has passed the links so far
+        bool at_source;  // its head is at the first link
+        std::uint8_t inbox;
+        CollectiveId collective;  // of a part's messages
+        std::uint32_t from, to;   // members
+    };
+    struct Lane {  // one member's list in one channel
+        std::uint32_t next = 0;
+        std::uint32_t steps = 0;
+        std::uint32_t inbox[2] = {0, 0};
+        std::uint32_t awaited = 0;  // rendezvous: halves of the round it is in that are not done
+    };
+    struct Member {
+        TaskId part;
+        std::uint32_t open_lanes = 0;
+        std::uint32_t incoming = 0;  // messages still to come
+        std::uint32_t unserved = 0;  // sends that the first link has not begun to serve
+        Time sending_until{};
+        bool here = false;
+    };
+    struct Call {                 // a collective under way
+        std::vector<Lane> lanes;  // member * channels + channel
+        std::vector<Member> members;
+        std::uint32_t open = 0;  // members that are not done
+    };
+
+    [[nodiscard]] const Transfer& transfer(CollectiveId id) const {
+        return run_.program.transfer_of(id);
+    }
+    Call& call(CollectiveId id) { return calls_[call_of_[id]]; }
+    Lane& lane(CollectiveId id, std::uint32_t member, std::uint32_t channel) {
+        return call(id).lanes[member * transfer(id).plan.channels + channel];
+    }
+
+    void open_call(CollectiveId id);
+    void close_member(TaskId part);
+    void begin_steps(TaskId part);
+    void run_eager(CollectiveId id, std::uint32_t member, std::uint32_t channel);
+    void enter_rounds(CollectiveId id, std::uint32_t member, std::uint32_t channel);
+    void half_done(CollectiveId id, std::uint32_t member, std::uint32_t channel);
+    void send_step(CollectiveId id, std::uint32_t channel, std::uint32_t member, const Step& step,
+                   std::uint32_t k);
+    void maybe_end(CollectiveId id, std::uint32_t member);
+
+    void inject(const Message& message);
+    void serve(std::uint32_t slot);
+    void deliver(std::uint32_t slot);
+
+    Run& run_;
+    IdVector<LinkId, Time> free_at_;
+    IdVector<CollectiveId, std::uint32_t> call_of_;
+    IdVector<TaskId, std::uint32_t> member_of_;  // of parts
+    std::vector<Call> calls_;
+    std::vector<std::uint32_t> free_calls_;
+    std::vector<Message> messages_;
+    std::vector<std::uint32_t> free_messages_;
+    std::vector<std::uint32_t> heads_;  // messages whose head is at a link in this instant
+};
+
+}  // namespace fourfold

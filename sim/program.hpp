@@ -1,0 +1,190 @@
+#pragma once
+
+// The narrow waist: a task graph of ids in flat arrays. Whatever describes work lowers to this;
+// whatever asks how long it takes reads this. No layer, no gradient, no clock.
+//
+// Tasks belong to in-order streams of devices. Four kinds:
+//   compute   occupies its stream for a fixed time.
+//   send      occupies its stream while its transfer is served; then the stream is free, and the
+//             receive paired with it arrives `latency` later.
+//   receive   done when its message has arrived; the stream only orders it.
+//   part      one member's part in a collective. In the fluid model the collective starts when its
+//             last part is ready, and all parts end together; message by message, each part works
+//             through its own steps and ends on its own.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/steps.hpp"
+#include "topology/graph.hpp"
+#include "topology/ids.hpp"
+#include "topology/routes.hpp"
+#include "topology/units.hpp"
+
+namespace fourfold {
+
+using TaskId = Id<struct TaskTag>;
+using StreamId = Id<struct StreamTag>;
+using TransferId = Id<struct TransferTag>;
+using TeamId = Id<struct TeamTag>;
+using CollectiveId = Id<struct CollectiveTag>;
+
+enum class TaskKind : std::uint8_t { compute, send, receive, part };
+
+struct Stream {
+    DeviceId device;
+    std::uint8_t lane;  // which of the device's streams; what lanes mean is the lowering's business
+};
+
+/// What a transfer puts on one link in all.
+struct LinkUse {
+    LinkId link;
+    Bytes bytes{};
+};
+
+/// The members of collectives and the whole-message paths between those that exchange.
+struct Team {
+    std::vector<DeviceId> members;
+    struct Peer {
+        std::uint32_t to;
+        std::uint32_t path_begin, path_end;  // in `links`
+        Duration latency;
+    };
+    std::vector<std::uint32_t> first_peer;  // members + 1 offsets into `peers`
+    std::vector<Peer> peers;                // by member, then `to`
+    std::vector<LinkId> links;
+};
+
+/// A kind of transfer, shared by all tasks that do the same: a point-to-point message or a whole
+/// collective of one team.
+struct Transfer {
+    bool is_collective = false;
+    // Fluid (see flow_links.hpp)
+    Duration alone{};      // time of the activity on idle links; at least bytes / rate of any use
+    Bytes stream_bytes{};  // bytes of one of its send streams: the unit of fairness
+    std::vector<LinkUse> uses;
+    // A message
+    Bytes bytes{};
+    Duration overhead{};  // software cost, part of `alone`
+    Duration latency{};   // from the end of the activity to the arrival
+    std::vector<LinkId> path;
+    // A collective
+    TeamId team{};
+    const StepRule* rule = nullptr;
+    StepPlan plan;
+    Duration start{};                     // before the first step, part of `alone`
+    std::vector<std::uint32_t> incoming;  // messages that each member receives
+    std::vector<Bytes> sent;              // by each member
+};
+
+class Program {
+  public:
+    [[nodiscard]] std::size_t tasks() const { return kind_.size(); }
+    [[nodiscard]] TaskKind kind(TaskId task) const { return kind_[task]; }
+    [[nodiscard]] StreamId stream(TaskId task) const { return stream_[task]; }
+    [[nodiscard]] DeviceId device(TaskId task) const { return streams_[stream_[task]].device; }
+    /// Of a compute task.
+    [[nodiscard]] Duration duration(TaskId task) const { return durations_[detail_[task]]; }
+    /// Of a send.
+    [[nodiscard]] TransferId transfer(TaskId send) const { return {detail_[send]}; }
+    /// The other half: of a send its receive, of a receive its send.
+    [[nodiscard]] TaskId partner(TaskId receive) const { return {detail_[receive]}; }
+    /// Of a part.
+    [[nodiscard]] CollectiveId collective(TaskId part) const { return {detail_[part]}; }
+
+    /// Tasks that must be done before `task` starts, its stream's order included (where it does not
+    /// follow from the others). A receive waits for its message beside these.
+    [[nodiscard]] std::span<const TaskId> dependencies(TaskId task) const {
+        return range(dependencies_, first_dependency_, task);
+    }
+    [[nodiscard]] std::span<const TaskId> successors(TaskId task) const {
+        return range(successors_, first_successor_, task);
+    }
+
+    [[nodiscard]] const IdVector<StreamId, Stream>& streams() const { return streams_; }
+    [[nodiscard]] const IdVector<TransferId, Transfer>& transfers() const { return transfers_; }
+    [[nodiscard]] const IdVector<TeamId, Team>& teams() const { return teams_; }
+
+    struct Collective {
+        TransferId transfer;
+        std::uint32_t first_part;  // in `parts`: one task per member of the team, in its order
+    };
+    [[nodiscard]] const IdVector<CollectiveId, Collective>& collectives() const {
+        return collectives_;
+    }
+    [[nodiscard]] std::span<const TaskId> parts(CollectiveId id) const {
+        const Collective& collective = collectives_[id];
+        return {parts_.data() + collective.first_part,
+                teams_[transfers_[collective.transfer].team].members.size()};
+    }
+    [[nodiscard]] const Transfer& transfer_of(CollectiveId id) const {
+        return transfers_[collectives_[id].transfer];
+    }
+
+  private:
+    static std::span<const TaskId> range(const std::vector<TaskId>& all,
+                                         const std::vector<std::uint32_t>& first, TaskId task) {
+        return {all.data() + first[task.value], first[task.value + 1] - first[task.value]};
+    }
+
+    friend class ProgramDraft;
+    friend Result<Program> seal(class ProgramDraft draft);
+    IdVector<TaskId, TaskKind> kind_;
+    IdVector<TaskId, StreamId> stream_;
+    IdVector<TaskId, std::uint32_t> detail_;
+    std::vector<std::uint32_t> first_dependency_;  // tasks + 1
+    std::vector<TaskId> dependencies_;
+    std::vector<std::uint32_t> first_successor_;
+    std::vector<TaskId> successors_;
+    std::vector<Duration> durations_;
+    IdVector<StreamId, Stream> streams_;
+    IdVector<TransferId, Transfer> transfers_;
+    IdVector<TeamId, Team> teams_;
+    IdVector<CollectiveId, Collective> collectives_;
+    std::vector<TaskId> parts_;
+};
+
+/// A program being written. Tasks of one stream run in the order in which they are added.
+class ProgramDraft {
+  public:
+    StreamId add_stream(DeviceId device, std::uint8_t lane);
+    TeamId add_team(Team team);
+    TransferId add_transfer(Transfer transfer);
+    /// One call of a collective; every member must take part exactly once.
+    CollectiveId add_collective(TransferId transfer);
+
+    /// `after`: tasks already added (of any stream) that must be done first.
+    TaskId compute(StreamId stream, Duration duration, std::span<const TaskId> after = {});
+    TaskId send(StreamId stream, TransferId transfer, std::span<const TaskId> after = {});
+    TaskId receive(StreamId stream, std::span<const TaskId> after = {});
+    TaskId part(StreamId stream, CollectiveId collective, std::uint32_t member,
+                std::span<const TaskId> after = {});
+    /// The message of `send` is the one that `receive` waits for. `expected` is what the receiver
+    /// expects; `seal` refuses a pair that differs.
+    void connect(TaskId send, TaskId receive, Bytes expected);
+
+    [[nodiscard]] const Transfer& transfer(TransferId id) const { return program_.transfers_[id]; }
+    [[nodiscard]] const Team& team(TeamId id) const { return program_.teams_[id]; }
+    [[nodiscard]] std::size_t tasks() const { return program_.tasks(); }
+
+  private:
+    friend Result<Program> seal(ProgramDraft draft);
+    TaskId add(TaskKind kind, StreamId stream, std::uint32_t detail, std::span<const TaskId> after);
+
+    Program program_;
+    IdVector<StreamId, TaskId> last_;  // of each stream; `none` while it is empty
+    std::unordered_map<std::int64_t, std::uint32_t> duration_ids_;
+    std::vector<TaskId> mismatched_;  // receives that expect another size than is sent
+    std::vector<Bytes> mismatched_expect_;
+    std::vector<CollectiveId> twice_;  // collectives that a member joined twice
+    static constexpr TaskId none{~std::uint32_t{0}};
+};
+
+/// Refuses sends or receives without partner, sizes that differ, and collectives with a member
+/// missing or twice; the text names the tasks' devices.
+Result<Program> seal(ProgramDraft draft);
+
+}  // namespace fourfold

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string_view>
+
+#include "sim/program.hpp"
+#include "sim/timeline.hpp"
+#include "topology/graph.hpp"
+
+namespace fourfold {
+
+enum class LinkModel : std::uint8_t {
+    flows,     // fluid: transfers share links max-min fairly (flow_links.hpp)
+    messages,  // whole messages, first come first served per directed link, cut-through
+};
+
+struct SimulateOptions {
+    LinkModel links = LinkModel::flows;
+    bool record_rates = false;  // for `audit`: the fluid model's speeds over time
+};
+
+/// Runs the program to its end. A problem if it cannot finish (the text is the cycle of who waits
+/// for whom) or if a time leaves the range of `duration_limit`.
+Result<Timeline> simulate(const Graph& graph, const Program& program,
+                          const SimulateOptions& options);
+
+}  // namespace fourfold

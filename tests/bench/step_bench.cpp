@@ -1,0 +1,69 @@
+// Scenarios end to end: reading (the catalog and the file), and one training step from its
+// description to its measures (lowering, simulating, measuring, traffic).
+
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "results/evaluate.hpp"
+#include "scenarios/catalog.hpp"
+#include "scenarios/scenario.hpp"
+#include "tests/bench/measuring.hpp"
+#include "topology/check.hpp"
+
+namespace fourfold {
+namespace {
+
+Scenario load(const std::string& file) {
+    const std::filesystem::path path = std::filesystem::path(FOURFOLD_SOURCE_DIR) / file;
+    auto catalog = embedded_catalog();
+    FOURFOLD_CHECK(catalog.has_value(), "the catalog is wrong");
+    auto scenario = load_scenario(path, {}, *catalog);
+    FOURFOLD_CHECK(scenario.has_value(), "cannot read {}", file);
+    return std::move(*scenario);
+}
+
+void read(benchmark::State& state, const std::string& file) {
+    for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(load(file));
+}
+
+void step(benchmark::State& state, const std::string& file) {
+    const Scenario scenario = load(file);
+    reset_peak_memory();
+    std::uint64_t events = 0;
+    std::size_t tasks = 0;
+    Duration time{};
+    for ([[maybe_unused]] auto _ : state) {
+        const auto evaluation =
+            evaluate(scenario.step, scenario.graph, {.links = scenario.links, .audit = false});
+        if (!evaluation) {
+            state.SkipWithError(evaluation.error().what.c_str());
+            return;
+        }
+        events += evaluation->events;
+        tasks = evaluation->tasks;
+        time = evaluation->measures.step_time;
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(events));
+    state.counters["tasks"] = static_cast<double>(tasks);
+    state.counters["simulated_ms"] = 1e3 * to_seconds(time);
+    state.counters["peak_memory"] = bytes_counter(peak_memory_bytes());
+}
+
+const std::string quickstart = "scenarios/quickstart.yaml";
+const std::string megatron = "scenarios/published/megatron_sc21/145.6b.yaml";
+
+BENCHMARK_CAPTURE(read, quickstart, quickstart)
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step, quickstart, quickstart)
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(step, megatron_145_6b, megatron)
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace fourfold

@@ -1,0 +1,218 @@
+// The program as a user meets it: what it prints where, and how it exits.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/program.hpp"
+
+using namespace fourfold;
+using nlohmann::json;
+
+namespace {
+
+// A run's JSON without what the machine decides.
+json run_json(const std::string& arguments) {
+    const Finished run = run_program("run --json " + arguments);
+    REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+    json parsed = json::parse(run.out);
+    parsed.erase("simulator");
+    return parsed;
+}
+
+void check_refused(const std::string& arguments, const std::string& message) {
+    const Finished run = run_program(arguments);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err == message);
+}
+
+}  // namespace
+
+TEST_CASE("Wrong usage is answered with what was meant, on standard error, and exit 2") {
+    const std::string help = "\nSee fourfold --help.\n";
+    check_refused("rnu x.yaml",
+                  "fourfold: error: unknown command 'rnu'; did you mean 'run'?" + help);
+    check_refused("", "fourfold: error: A subcommand is required" + help);
+    check_refused("run", "fourfold: error: SCENARIO is required" + help);
+    check_refused("curves idel --out x",
+                  "fourfold: error: unknown command 'idel'; did you mean 'idle'?" + help);
+    check_refused("run scenarios/quickstart.yaml --jsno",
+                  "fourfold: error: unknown option '--jsno'; did you mean '--json'?" + help);
+    check_refused("curves idle", "fourfold: error: --out is required" + help);
+    check_refused("list devics",
+                  "fourfold: error: unknown list 'devics'; did you mean 'devices'?\n");
+    check_refused("run scenarios/quickstart.yaml --set batch.micro",
+                  "--set batch.micro: error: not of the form path=value, as in batch.micro=2\n");
+    check_refused("run scenarios/quickstart.yaml --set batch.mirco=2",
+                  "--set batch.mirco=2:1:7: error: unknown key 'mirco'; did you mean 'micro'?\n"
+                  "    batch.mirco=2\n"
+                  "          ^\n");
+    check_refused("run scenarios/quickstart.yaml --network flow",
+                  "--set network=flow:1:9: error: unknown network model 'flow'; did you mean "
+                  "'flows'?\n"
+                  "    network=flow\n"
+                  "            ^\n");
+    check_refused("run nope.yaml", "nope.yaml: error: no such file; check its name and folder\n");
+    check_refused("run --trace t.json scenarios/quickstart.yaml scenarios/course/ring.yaml",
+                  "fourfold: error: --trace: writes one run, but there are 2 scenarios\n");
+    check_refused("init scenarios/quickstart.yaml",
+                  "scenarios/quickstart.yaml: error: is already there and is not overwritten\n");
+}
+
+TEST_CASE("Wrong values of collective and curves are named by their option") {
+    const std::string rest = " --bandwidth 25GB/s --latency 5us";
+    check_refused("collective all_reduce --ranks 8 --bytes 64" + rest,
+                  "fourfold: error: --bytes: '64' has no unit; write for example '64 MiB'\n");
+    check_refused(
+        "collective all_reduce --ranks 0 --bytes 64MiB" + rest,
+        "fourfold: error: --ranks: '0' is no number or range from 1 to 1048576, as in 8 or "
+        "1..256\n");
+    check_refused("collective all_redce --ranks 8 --bytes 64MiB" + rest,
+                  "fourfold: error: unknown collective 'all_redce'; did you mean 'all_reduce'?\n");
+    check_refused("curves idle --out x --schedule 1f1b,gpip",
+                  "fourfold: error: --schedule: unknown schedule 'gpip'; did you mean 'gpipe'?\n");
+    check_refused("curves idle --out x --micro-batches 5..2",
+                  "fourfold: error: --micro-batches: '5..2' is no number or range from 1 to "
+                  "1048576, as in 8 or 1..256\n");
+    check_refused(
+        "curves ring --out x --algorithm ring,",
+        "fourfold: error: --algorithm: 'ring,' has an empty name; write names as in a,b\n");
+}
+
+TEST_CASE("init writes a scenario that runs") {
+    const Folder folder;
+    const std::string file = folder.file("my.yaml");
+    const Finished init = run_program("init " + file);
+    CHECK(init.exit_code == 0);
+    CHECK(init.out == "wrote " + file + "; next: fourfold run " + file + "\n");
+    const Finished run = run_program("run --audit " + file);
+    CHECK(run.exit_code == 0);
+    CHECK(run.err.empty());
+    CHECK(run.out.starts_with("quickstart\n"));
+    // A cable to the node's switch and one to the only leaf for each device, both directions.
+    CHECK(run_program("check " + file).out == "quickstart: ok, 8 devices, 32 links\n");
+}
+
+TEST_CASE("run --json has the contract's keys, and its fractions of time sum to one") {
+    const json run = run_json("scenarios/quickstart.yaml");
+    for (const char* key :
+         {"step_time_s", "tokens_per_second", "model_flops_per_step", "flops_convention", "mfu",
+          "hfu", "devices", "idle_fraction", "bubble_fraction", "time", "traffic"}) {
+        CHECK_MESSAGE(run.contains(key), key);
+    }
+    double sum = 0;
+    for (const auto& [name, fraction] : run["time"].items()) sum += fraction.get<double>();
+    CHECK(std::abs(sum - 1) < 1e-9);
+    CHECK(run["idle_fraction"].get<double>() ==
+          doctest::Approx(1 - run["time"]["compute"].get<double>()));
+    // 16 sequences of 2,048 tokens
+    CHECK(run["tokens_per_second"].get<double>() ==
+          doctest::Approx(16 * 2048 / run["step_time_s"].get<double>()));
+    std::set<std::string> axes;
+    for (const json& row : run["traffic"]) axes.insert(row["axis"].get<std::string>());
+    CHECK(axes ==
+          std::set<std::string>{"data", "norm", "pipeline", "sharding", "tensor", "vocabulary"});
+}
+
+TEST_CASE("Two runs of a scenario print the same bytes, in both link models") {
+    for (const std::string network : {"flows", "messages"}) {
+        const std::string arguments = "scenarios/quickstart.yaml --network " + network;
+        CHECK(run_json(arguments) == run_json(arguments));
+    }
+}
+
+TEST_CASE("Both link models agree on the quickstart within five percent") {
+    const double flows = run_json("scenarios/quickstart.yaml")["step_time_s"];
+    const double messages = run_json("scenarios/quickstart.yaml --network messages")["step_time_s"];
+    CHECK(messages == doctest::Approx(flows).epsilon(0.05));
+}
+
+TEST_CASE("A what-if file prints its entries beside the base, with what changes") {
+    const Folder folder;
+    write_text(folder.file("base.yaml"),
+               read_text(FOURFOLD_SOURCE_DIR "/scenarios/quickstart.yaml"));
+    write_text(folder.file("what_if.yaml"),
+               "base: base.yaml\n"
+               "what_if:\n"
+               "  - {name: slow device, set: {perturb: [{slow_device: 3, factor: 2}]}}\n"
+               "  - {name: the same, set: {batch.micro: 1}}\n");
+    const Finished run = run_program("run " + folder.file("what_if.yaml"));
+    REQUIRE(run.exit_code == 0);
+    CHECK(run.out.find("  quickstart ") != std::string::npos);
+    CHECK(run.out.find("  slow device ") != std::string::npos);
+    CHECK(run.out.find("+0.0 %") != std::string::npos);
+    CHECK(run.out.find("nothing changes") != std::string::npos);
+    const Finished as_json = run_program("run --json " + folder.file("what_if.yaml"));
+    const json all = json::parse(as_json.out);
+    REQUIRE(all.size() == 3);
+    CHECK(all[1]["step_time_s"].get<double>() > all[0]["step_time_s"].get<double>());
+    CHECK(all[2]["step_time_s"] == all[0]["step_time_s"]);
+}
+
+TEST_CASE("The quickstart's trace has the same spans, lanes without overlap and matched flows") {
+    const Folder folder;
+    const std::string file = folder.file("trace.json");
+    const Finished run = run_program("run scenarios/quickstart.yaml --json --trace " + file);
+    REQUIRE(run.exit_code == 0);
+    const json trace = json::parse(read_text(file));
+    const double step = json::parse(run.out)["step_time_s"];
+
+    std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> lanes;
+    std::set<std::int64_t> sent, received;
+    std::size_t kernels = 0;
+    std::int64_t last = 0;
+    for (const json& event : trace["traceEvents"]) {
+        const std::string phase = event["ph"];
+        if (phase == "X" && event.value("cat", "") == "kernel") {
+            ++kernels;
+            const std::int64_t begin = event["args"]["begin_ps"], end = event["args"]["end_ps"];
+            lanes[{event["pid"], event["tid"]}].emplace_back(begin / 1000, end / 1000);
+            CHECK(std::llround(event["ts"].get<double>() * 1000) == begin / 1000);
+            CHECK(std::llround(event["dur"].get<double>() * 1000) == end / 1000 - begin / 1000);
+            last = std::max(last, end);
+        }
+        if (phase == "s") CHECK(sent.insert(event["id"].get<std::int64_t>()).second);
+        if (phase == "f") CHECK(received.insert(event["id"].get<std::int64_t>()).second);
+    }
+    CHECK(sent == received);
+    CHECK(sent.size() == 8 * 2 * 4);  // micro-batches, directions, pairs of devices
+    CHECK(kernels == json::parse(run.out)["simulator"]["tasks"].get<std::size_t>());
+    CHECK(static_cast<double>(last) * 1e-12 == doctest::Approx(step).epsilon(1e-12));
+    for (auto& [lane, spans] : lanes) {
+        std::sort(spans.begin(), spans.end());
+        for (std::size_t i = 1; i < spans.size(); ++i) CHECK(spans[i].first >= spans[i - 1].second);
+    }
+}
+
+TEST_CASE("curves idle writes a row for every combination, refused ones with the reason") {
+    const Folder folder;
+    const Finished run = run_program("curves idle --out " + folder.file("c") +
+                                     " --schedule 1f1b,interleaved_1f1b --pipeline 4 --chunks 1,2"
+                                     " --micro-batches 8,9");
+    CHECK((run.exit_code == 0 || run.exit_code == 4));  // 4: drawn where gnuplot is
+    const std::string csv = read_text(folder.file("c/idle.csv"));
+    CHECK(
+        csv.starts_with("schedule,pipeline,chunks,micro_batches,makespan_s,ideal_s,idle_fraction,"
+                        "closed_form_idle,difference,max_rank_span_s,refused\n"
+                        // (8 + 3) (1 + 2) ms of which 3/11 are idle
+                        "1f1b,4,1,8,0.033,0.024,0.272727272727,0.272727272727,0,0.033,\n"));
+    // 57 units of half a millisecond (schedules' golden examples)
+    CHECK(csv.find("interleaved_1f1b,4,2,8,0.0285,0.024,0.157894736842,0.157894736842,0,") !=
+          std::string::npos);
+    CHECK(std::count(csv.begin(), csv.end(), '\n') == 9);
+}
+
+TEST_CASE("list shows every catalog") {
+    const Finished run = run_program("list");
+    CHECK(run.exit_code == 0);
+    for (const char* name : {"fat_tree", "a100-sxm-80gb", "nvlink3", "gpt3-175b", "zb1p", "tree"}) {
+        CHECK_MESSAGE(run.out.find(name) != std::string::npos, name);
+    }
+}

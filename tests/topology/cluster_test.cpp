@@ -1,0 +1,137 @@
+#include "topology/cluster.hpp"
+
+#include <doctest/doctest.h>
+
+#include "topology/routes.hpp"
+
+namespace fourfold {
+namespace {
+
+Fabric fabric_of(std::string_view shape, const LinkSpec& link,
+                 const ShapeParameters& parameters = {}) {
+    const auto found = find_shape(shape);
+    REQUIRE(found);
+    return {.shape = *found, .link = link, .parameters = parameters};
+}
+
+const LinkSpec nvlink{.bandwidth = 300_GBps, .latency = 1500_ns, .efficiency = 1.0};
+const LinkSpec nic{.bandwidth = 25_GBps, .latency = 2500_ns, .efficiency = 1.0};
+
+ClusterShape two_nodes_of_three() {
+    return {.nodes = 2,
+            .devices_per_node = 3,
+            .node = fabric_of("switch", nvlink),
+            .fabric = fabric_of("fat_tree", nic, {.leaf_ports = 4})};
+}
+
+std::string refusal(const ClusterShape& cluster) {
+    const auto draft = build_cluster(cluster);
+    REQUIRE(!draft);
+    return draft.error().where + ": " + draft.error().what;
+}
+
+TEST_CASE("a cluster's vertices are named by node, device and switch") {
+    const auto draft = build_cluster(two_nodes_of_three());
+    REQUIRE(draft);
+    std::string names;
+    for (const Vertex& vertex : draft->vertices) names += vertex.name + " ";
+    CHECK(names ==
+          "node0.device0 node0.device1 node0.device2 node1.device0 node1.device1 node1.device2 "
+          "node0.switch node1.switch leaf0 leaf1 spine0 spine1 spine2 spine3 ");
+    CHECK(draft->devices == 6);
+    CHECK(draft->vertices[4].node == 1);
+    CHECK(draft->vertices[4].device == DeviceId{4});
+    // Cables: 6 in the nodes, 6 ports of the fabric, 2 leaves with 4 uplinks.
+    CHECK(draft->links.size() == 2 * (6 + 6 + 8));
+}
+
+TEST_CASE("devices of a node talk through its switch, others through the fabric") {
+    const auto graph = seal(*build_cluster(two_nodes_of_three()));
+    REQUIRE(graph);
+    Routes routes(*graph);
+    CHECK(routes.route(DeviceId{0}, DeviceId{2}).latency == 3_us);
+    CHECK(routes.route(DeviceId{0}, DeviceId{3}).latency == 5_us);  // the same leaf
+    // Over a spine it is 4 * 2.5 = 10 us; but device 3 shares node 1 with device 4 and leaf 0 with
+    // device 0, and forwards in 2 * 2.5 + 2 * 1.5 = 8 us.
+    CHECK(routes.route(DeviceId{0}, DeviceId{4}).latency == 8_us);
+}
+
+TEST_CASE("a direct fabric joins the same device of every node") {
+    const auto draft = build_cluster({.nodes = 4,
+                                      .devices_per_node = 2,
+                                      .node = fabric_of("ring", nvlink),
+                                      .fabric = fabric_of("torus", nic, {.dimensions = {2, 2}})});
+    REQUIRE(draft);
+    CHECK(draft->vertices.size() == 8);  // no switch anywhere
+    // 4 cables in nodes, 4 on each of 2 rails.
+    REQUIRE(draft->links.size() == 2 * (4 + 8));
+    for (const Link& link : draft->links) {
+        const Vertex& from = draft->vertices[link.from.value];
+        const Vertex& to = draft->vertices[link.to.value];
+        const bool same_rail = from.device.value % 2 == to.device.value % 2;
+        CHECK(same_rail == (from.node != to.node));
+    }
+    CHECK(seal(*draft));
+}
+
+TEST_CASE("one node needs no fabric and one device needs no node") {
+    CHECK(build_cluster({.nodes = 1, .devices_per_node = 1, .node = {}, .fabric = {}})
+              ->links.empty());
+    CHECK(build_cluster({.nodes = 1,
+                         .devices_per_node = 8,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("fat_tree", nic)})
+              ->links.size() == 16);
+    CHECK(build_cluster({.nodes = 8,
+                         .devices_per_node = 1,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("switch", nic)})
+              ->links.size() == 16);
+}
+
+TEST_CASE("a cluster without the joint that it needs is refused") {
+    ClusterShape cluster = two_nodes_of_three();
+    cluster.node.reset();
+    CHECK(refusal(cluster) == "node: it must say how the 3 devices of a node are joined");
+    cluster = two_nodes_of_three();
+    cluster.fabric.reset();
+    CHECK(refusal(cluster) == "fabric: it must say how the 2 nodes are joined");
+}
+
+TEST_CASE("an empty or oversized cluster is refused") {
+    ClusterShape cluster = two_nodes_of_three();
+    cluster.nodes = 0;
+    CHECK(refusal(cluster) == "nodes: a cluster has at least one node");
+    cluster = two_nodes_of_three();
+    cluster.devices_per_node = 0;
+    CHECK(refusal(cluster) == "devices_per_node: a node has at least one device");
+    cluster.nodes = 4'000'000'000;
+    cluster.devices_per_node = 4'000'000'000;
+    CHECK(refusal(cluster) ==
+          "nodes: 4000000000 nodes of 4000000000 devices are too many; at most 1048576 devices");
+}
+
+TEST_CASE("a problem of a part is reported under the part's name") {
+    ClusterShape cluster = two_nodes_of_three();
+    cluster.node = fabric_of("torus", nvlink, {.dimensions = {2, 2}});
+    CHECK(refusal(cluster) == "node.dimensions: 2 x 2 is not the number of endpoints, 3");
+    cluster = two_nodes_of_three();
+    cluster.fabric->parameters.oversubscription = 0;
+    CHECK(refusal(cluster) ==
+          "fabric.oversubscription: oversubscription 0 is not a number of at least 1");
+    cluster = two_nodes_of_three();
+    cluster.fabric->link.latency = Duration(-1);
+    CHECK(refusal(cluster) == "fabric.latency: latency -1 ps is negative");
+}
+
+TEST_CASE("more links than memory holds are refused before they are built") {
+    // 1,024 * 1,023 links in each of 1,024 nodes.
+    CHECK(refusal({.nodes = 1024,
+                   .devices_per_node = 1024,
+                   .node = fabric_of("fully_connected", nvlink),
+                   .fabric = fabric_of("switch", nic)}) ==
+          "node: 1072693248 links are too many; at most 16777216");
+}
+
+}  // namespace
+}  // namespace fourfold

@@ -1,0 +1,83 @@
+#include "workloads/kernels.hpp"
+
+#include <doctest/doctest.h>
+
+namespace fourfold {
+namespace {
+
+Device a100_sxm() {
+    Device device;
+    device.name = "a100-sxm-80gb";
+    device.peak = 312e12;
+    device.memory_bandwidth = 2.039e12;
+    device.memory = {80'000'000'000};
+    device.multiprocessors = 108;
+    device.gemm.power = 1.04517;  // 0.919 * 267.9 / (0.755 * 312), as in the device's YAML
+    return device;
+}
+
+double us(const Gemm& gemm) { return 1e6 * gemm_time(gemm, a100_sxm()); }
+
+TEST_CASE("matrix multiplications on an A100 take the times of the fit") {
+    // As the program that fitted the constants printed them, to 0.01 us.
+    const auto near = [](double value, double expected) {
+        CHECK(value > expected - 0.01);
+        CHECK(value < expected + 0.01);
+    };
+    near(us({.m = 4096, .n = 4096, .k = 4096}), 587.14);
+    near(us({.m = 8192, .n = 2304, .k = 6144}), 1020.47);
+    near(us({.m = 8192, .n = 6144, .k = 768}), 382.69);
+    near(us({.m = 1024, .n = 3072, .k = 1024}), 33.86);
+    near(us({.m = 2048, .n = 2048, .k = 96, .batch = 32}), 268.74);
+    near(us({.m = 6144, .n = 50304, .k = 2304}), 6069.43);
+}
+
+TEST_CASE("a multiplication of one wave is worked by hand") {
+    // 64 x 64 x 64: every tile is one block on 108 multiprocessors, full = 1/108, waves = 0.635 +
+    // 0.365 = 1. The 64 x 64 tile is cheapest: harmonic 32, reached 1.494 * 32 / 111.85 = 0.42743;
+    // 2 * 64 * 64 * (64 + 155) = 1,794,048 FLOPs; / (312e12 * 1.04517 / 108 * 0.42743) = 1.3901 us.
+    CHECK(us({.m = 64, .n = 64, .k = 64}) == doctest::Approx(1.3901 + 0.7).epsilon(1e-4));
+}
+
+TEST_CASE("a multiplication is never faster than its ceiling or its bytes") {
+    const Device device = a100_sxm();
+    for (const std::int64_t size : {64, 100, 1000, 5000, 20000}) {
+        const Gemm square{.m = size, .n = size, .k = size};
+        CHECK(gemm_time(square, device) >= flops(square) / (device.peak * 1.04517 * 0.755));
+        const Gemm thin{.m = size, .n = size, .k = 1};
+        const auto s = static_cast<double>(size);
+        CHECK(gemm_time(thin, device) >= 2 * (2 * s + s * s) / (0.85 * 2.039e12));
+    }
+}
+
+TEST_CASE("a long k with few tiles is split") {
+    // 512 x 512: 16 tiles of 128 x 128 leave 92 multiprocessors idle; four parts of k fill them.
+    const Gemm gemm{.m = 512, .n = 512, .k = 65536};
+    const double unsplit_floor =  // 64 tiles of 64 x 64, one wave, unsplit
+        2.0 * 64 * 64 * (65536 + 155) / (312e12 * 1.04517 / 108 * 1.494 * 32 / 111.85);
+    CHECK(gemm_time(gemm, a100_sxm()) < unsplit_floor);
+}
+
+TEST_CASE("batched attention with a head size that is no multiple of 8 leaves the tensor cores") {
+    const Gemm aligned{.m = 2048, .n = 2048, .k = 152, .batch = 12};
+    const Gemm odd{.m = 2048, .n = 2048, .k = 150, .batch = 12};
+    CHECK(gemm_time(odd, a100_sxm()) == doctest::Approx(flops(odd) / 12e12 + 0.7e-6));
+    CHECK(gemm_time(aligned, a100_sxm()) < gemm_time(odd, a100_sxm()) / 4);
+}
+
+TEST_CASE("a bandwidth-bound kernel moves its bytes at 85 % of the sheet, plus its launches") {
+    CHECK(memory_time(0.85 * 2.039e9, a100_sxm()) == doctest::Approx(1e-3 + 2e-6));
+    CHECK(memory_time(0, a100_sxm(), 7) == doctest::Approx(14e-6));
+}
+
+TEST_CASE("fused attention does 2 causal products forward and 5 backward") {
+    // 32 heads, s 2048, d 128: 2 * 32 * 2048^2 * 128 / 2 = 17.18 GFLOP a product.
+    const double product = 17179869184.0;
+    CHECK(flash_forward_time(32, 2048, 128, a100_sxm()) ==
+          doctest::Approx(2 * product / (312e12 * 0.55) + 5e-6));
+    CHECK(flash_backward_time(32, 2048, 128, a100_sxm()) ==
+          doctest::Approx(5 * product / (312e12 * 0.45) + 8e-6));
+}
+
+}  // namespace
+}  // namespace fourfold

@@ -1,0 +1,97 @@
+#include "workloads/placement.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace fourfold {
+namespace {
+
+using enum SplitAxis;
+
+constexpr std::array<std::array<SplitAxis, 3>, 6> all_orders{{{tensor, data, pipeline},
+                                                              {tensor, pipeline, data},
+                                                              {data, tensor, pipeline},
+                                                              {data, pipeline, tensor},
+                                                              {pipeline, tensor, data},
+                                                              {pipeline, data, tensor}}};
+
+Split split_of(std::int64_t t, std::int64_t p, std::int64_t d,
+               const std::array<SplitAxis, 3>& order) {
+    Split split;
+    split.tensor = t;
+    split.pipeline = p;
+    split.data = d;
+    split.order = order;
+    return split;
+}
+
+std::vector<std::uint32_t> numbers(const std::vector<DeviceId>& devices) {
+    std::vector<std::uint32_t> all;
+    for (const DeviceId device : devices) all.push_back(device.value);
+    return all;
+}
+
+using Numbers = std::vector<std::uint32_t>;
+
+}  // namespace
+
+TEST_CASE("the innermost axis has neighbouring devices") {
+    // tensor 2, data 3, pipeline 2, innermost first: device = t + 2 d + 6 p.
+    const Placement placement(split_of(2, 2, 3, {tensor, data, pipeline}));
+    CHECK(placement.devices() == 12);
+    CHECK(placement.device({.tensor = 1, .pipeline = 1, .data = 2}).value == 1 + 4 + 6);
+    const Seat seat = placement.seat({9});  // 9 = 1 + 2 * 1 + 6 * 1
+    CHECK(seat.tensor == 1);
+    CHECK(seat.data == 1);
+    CHECK(seat.pipeline == 1);
+
+    CHECK(numbers(placement.group(seat, true, false, false)) == Numbers{8, 9});
+    CHECK(numbers(placement.group(seat, false, false, true)) == Numbers{7, 9, 11});
+    CHECK(numbers(placement.group(seat, false, true, false)) == Numbers{3, 9});
+    CHECK(numbers(placement.group(seat, true, true, false)) == Numbers{2, 3, 8, 9});
+    CHECK(placement.group(seat, true, true, true).size() == 12);
+    CHECK(numbers(placement.group(seat, false, false, false)) == Numbers{9});
+}
+
+TEST_CASE("the order decides which axis gets the near devices") {
+    // data 3 innermost, then pipeline 2, then tensor 2: device = d + 3 p + 6 t.
+    const Placement placement(split_of(2, 2, 3, {data, pipeline, tensor}));
+    const Seat first{};
+    CHECK(numbers(placement.group(first, false, false, true)) == Numbers{0, 1, 2});
+    CHECK(numbers(placement.group(first, false, true, false)) == Numbers{0, 3});
+    CHECK(numbers(placement.group(first, true, false, false)) == Numbers{0, 6});
+}
+
+TEST_CASE("seats and devices are each other's inverse in every order") {
+    for (const auto& order : all_orders) {
+        const Placement placement(split_of(2, 3, 4, order));
+        for (const DeviceId device : ids<DeviceId>(24)) {
+            CHECK(placement.device(placement.seat(device)) == device);
+        }
+    }
+}
+
+TEST_CASE("the groups of an axis part the devices in every order") {
+    for (const auto& order : all_orders) {
+        const Placement placement(split_of(2, 3, 4, order));
+        for (int axes = 0; axes < 8; ++axes) {
+            const bool t = (axes & 1) != 0, p = (axes & 2) != 0, d = (axes & 4) != 0;
+            const std::size_t size = (t ? 2U : 1U) * (p ? 3U : 1U) * (d ? 4U : 1U);
+            std::set<Numbers> groups;
+            for (const DeviceId device : ids<DeviceId>(24)) {
+                const std::vector<DeviceId> group =
+                    placement.group(placement.seat(device), t, p, d);
+                CHECK(group.size() == size);
+                CHECK(std::is_sorted(group.begin(), group.end()));
+                CHECK(std::find(group.begin(), group.end(), device) != group.end());
+                groups.insert(numbers(group));
+            }
+            CHECK(groups.size() == 24 / size);
+        }
+    }
+}
+
+}  // namespace fourfold

@@ -1,0 +1,164 @@
+#include "workloads/transfers.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/training.hpp"
+
+namespace fourfold {
+namespace {
+
+constexpr std::uint32_t root = 0;
+
+/// A graph and the transfers on it.
+struct Bench {
+    explicit Bench(Graph made, const TransportCosts& node = {}, const TransportCosts& fabric = {},
+                   std::string_view algorithm = "ring")
+        : graph(std::move(made)),
+          routes(graph),
+          transfers(routes, draft, *find_algorithm(algorithm), node, fabric) {}
+
+    GroupId group(std::uint32_t first, std::uint32_t count, std::uint32_t stride = 1) {
+        std::vector<DeviceId> members;
+        for (std::uint32_t i = 0; i < count; ++i) members.push_back({first + i * stride});
+        return transfers.add_group(std::move(members));
+    }
+    const Transfer& collective(GroupId members, CollectiveKind kind, Bytes bytes) {
+        const auto made = transfers.collective(members, kind, bytes, root);
+        REQUIRE(made.has_value());
+        return draft.transfer(*made);
+    }
+
+    Graph graph;
+    Routes routes;
+    ProgramDraft draft;
+    Transfers transfers;
+};
+
+}  // namespace
+
+TEST_CASE("a message takes its bytes over the slowest link, and the latency of all") {
+    // In a node: 2 links of 300 GB/s and 1.5 us. 3 MB / 300 GB/s = 10 us.
+    // Across: 2 links of 25 GB/s and 2.5 us: 120 us.
+    Bench bench(cluster(2, 2), {.message_overhead = 1_us}, {.message_overhead = 7_us});
+    const TransferId near_id = bench.transfers.message({0}, {1}, {3'000'000});
+    const Transfer near = bench.draft.transfer(near_id);
+    CHECK(near.alone == 1_us + 10_us);
+    CHECK(near.overhead == 1_us);
+    CHECK(near.latency == 3_us);
+    CHECK(near.uses.size() == 2);
+    CHECK_FALSE(near.is_collective);
+    const Transfer far = bench.draft.transfer(bench.transfers.message({0}, {2}, {3'000'000}));
+    CHECK(far.alone == 7_us + 120_us);
+    CHECK(far.latency == 5_us);
+    for (const LinkUse& use : far.uses) CHECK(use.bytes.value == 3'000'000);
+
+    // Each distinct transfer is made once.
+    CHECK(bench.transfers.message({0}, {1}, {3'000'000}) == near_id);
+    CHECK(bench.transfers.message({1}, {0}, {3'000'000}) != near_id);
+    CHECK(bench.transfers.kinds().size() == 3);
+}
+
+TEST_CASE("a device sends as many bytes for Llama 3 8B as the formulas say") {
+    // P = 8,030,261,248 parameters of 2 bytes. All-reduce 2 (n - 1) / n 2 P, a gather or a scatter
+    // half of it; scatter of fp32 and gather of bf16 (n - 1) / n 6 P.
+    const struct {
+        std::uint32_t ranks;
+        std::int64_t all_reduce, scatter_fp32_and_gather;
+    } cases[] = {{2, 16'060'522'496, 24'090'783'744},
+                 {8, 28'105'914'368, 42'158'871'552},
+                 {64, 31'619'153'664, 47'428'730'496}};
+    constexpr Bytes weights{2 * 8'030'261'248};
+    for (const auto& [ranks, all_reduce, scatter_fp32_and_gather] : cases) {
+        for (const std::uint32_t per_node : {ranks, 2U}) {
+            Bench bench(cluster(ranks / per_node, per_node));
+            const GroupId all = bench.group(0, ranks);
+            const Transfer reduce = bench.collective(all, CollectiveKind::all_reduce, weights);
+            const Transfer gather = bench.collective(all, CollectiveKind::all_gather, weights);
+            const Transfer scatter =
+                bench.collective(all, CollectiveKind::reduce_scatter, 2 * weights);
+            for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+                CHECK(reduce.sent[rank].value == all_reduce);
+                CHECK(2 * gather.sent[rank].value == all_reduce);
+                CHECK(scatter.sent[rank].value + gather.sent[rank].value ==
+                      scatter_fp32_and_gather);
+            }
+        }
+    }
+}
+
+TEST_CASE("a ring all-reduce on idle equal links takes its closed form") {
+    // 8 devices: 14 (ceil(64 MiB / 8) / 300 GB/s + 3 us); 8,388,608 B / 300 GB/s = 27.962027 us.
+    Bench bench(cluster(1, 8));
+    const Transfer made = bench.collective(bench.group(0, 8), CollectiveKind::all_reduce, 64_MiB);
+    CHECK(made.start == Duration::zero());
+    CHECK(made.alone == 14 * (27'962'027_ps + 3_us));
+    for (const LinkUse& use : made.uses) CHECK(use.bytes.value == 14 * 8'388'608);
+    CHECK(made.uses.size() == 16);
+}
+
+TEST_CASE("start-up costs of a collective are those of its links, and half for half a reduction") {
+    const TransportCosts node{.message_overhead = {},
+                              .collective_start = 20_us,
+                              .collective_per_sqrt_mib = 5_us,
+                              .collective_edge = 0};
+    const TransportCosts fabric{.message_overhead = {},
+                                .collective_start = 100_us,
+                                .collective_per_sqrt_mib = {},
+                                .collective_edge = 0};
+    Bench bench(cluster(2, 4), node, fabric);
+    const GroupId inside = bench.group(0, 4), across = bench.group(0, 2, 4);
+    // 20 us + 5 us * sqrt(16 MiB / MiB) = 40 us.
+    CHECK(bench.collective(inside, CollectiveKind::all_reduce, 16_MiB).start == 40_us);
+    CHECK(bench.collective(inside, CollectiveKind::all_gather, 16_MiB).start == 20_us);
+    CHECK(bench.collective(inside, CollectiveKind::reduce_scatter, 16_MiB).start == 20_us);
+    CHECK(bench.collective(across, CollectiveKind::all_reduce, 16_MiB).start == 100_us);
+
+    // A ring of 4 that reaches 1 - 0.4 / 4 = 0.9 of the rate takes 1 / 0.9 as long for its bytes:
+    // 6 * 75,000 B / 300 GB/s = 1.5 us on each link, a ninth more.
+    Bench edge(cluster(1, 4), {.message_overhead = {},
+                               .collective_start = {},
+                               .collective_per_sqrt_mib = {},
+                               .collective_edge = 0.4});
+    const Transfer slowed =
+        edge.collective(edge.group(0, 4), CollectiveKind::all_reduce, {300'000});
+    CHECK(slowed.start.count() == 166'667);
+    CHECK(slowed.alone == slowed.start + 6 * (250'000_ps + 3_us));
+}
+
+TEST_CASE("a group uses the ports of all its members in a node, where nodes have as many") {
+    Bench bench(cluster(2, 4));
+    const auto per_node = [&](GroupId group) {
+        return bench.transfers.call(group, CollectiveKind::all_reduce, 1_MiB, root).per_node;
+    };
+    CHECK(per_node(bench.group(0, 8)) == 4);
+    CHECK(per_node(bench.group(0, 4)) == 4);
+    CHECK(per_node(bench.group(0, 2, 4)) == 1);
+    CHECK(per_node(bench.group(0, 4, 2)) == 2);  // 0 2 | 4 6
+    CHECK(per_node(bench.group(1, 6)) == 3);     // 1 2 3 | 4 5 6
+    CHECK(per_node(bench.group(2, 5)) == 1);     // 2 3 | 4 5 6
+    // 4 rings, each with a quarter of 8 MB in 8 pieces of 250,000 B: 14 steps over the fabric, of
+    // which each port sees one ring's: 14 * 250,000 B.
+    const Transfer made =
+        bench.collective(bench.group(0, 8), CollectiveKind::all_reduce, {8'000'000});
+    CHECK(made.plan.channels == 4);
+    for (const LinkUse& use : made.uses) {
+        if (bench.graph[use.link].rate == 25_GBps) CHECK(use.bytes.value == 14 * 250'000);
+    }
+}
+
+TEST_CASE("an algorithm that does not do a collective is a problem that says so") {
+    Bench bench(cluster(1, 4), {}, {}, "tree");
+    const auto made =
+        bench.transfers.collective(bench.group(0, 4), CollectiveKind::all_to_all, 1_MiB, root);
+    REQUIRE_FALSE(made.has_value());
+    CHECK(made.error().where == "collectives.algorithm");
+    CHECK(made.error().what ==
+          "tree does all_reduce and broadcast, in which all members get the same; all_to_all gives "
+          "each "
+          "member its own part, for which ring and direct send fewer bytes");
+}
+
+}  // namespace fourfold

@@ -1,0 +1,44 @@
+#pragma once
+
+// An accelerator: its data sheet, and what kernels measured on it reach of it. Each figure's source
+// stands beside it in scenarios/hardware/devices/.
+
+#include <string>
+
+#include "topology/units.hpp"
+
+namespace fourfold {
+
+/// Times of a matrix multiplication, by tiles and waves (workloads/kernels.hpp has the formula).
+struct GemmConstants {
+    double tile_efficiency = 1.494;    // of an infinitely large tile, relative to the sheet's peak
+    double tile_half = 79.85;          // tile size (harmonic) at which half of that is reached
+    double k_ramp = 155;               // elements of k that a tile's prologue and epilogue cost
+    double wave_quantization = 0.635;  // weight of whole waves against fractional ones
+    double cap = 0.755;                // of peak * power, sustained
+    double launch_s = 0.7e-6;
+    double power = 1.0;  // clock under load relative to the device of the fit
+};
+
+/// Fractions of peak that a fused attention kernel reaches.
+struct AttentionConstants {
+    double forward = 0.55;
+    double backward = 0.45;
+};
+
+struct Device {
+    std::string name;
+    double peak = 0;              // FLOP/s, dense, 16 bit
+    double memory_bandwidth = 0;  // B/s
+    Bytes memory{};
+    int multiprocessors = 1;
+    double memory_efficiency = 0.85;  // of memory_bandwidth, in bandwidth-bound kernels
+    double memory_launch_s = 2e-6;    // per bandwidth-bound kernel
+    GemmConstants gemm;
+    AttentionConstants flash;  // the implementation that the device's software brings
+    double flash_launch_forward_s = 5e-6;
+    double flash_launch_backward_s = 8e-6;
+    bool fitted = false;  // on kernels of this very device, not taken from the sheet
+};
+
+}  // namespace fourfold

@@ -1,0 +1,100 @@
+#pragma once
+
+// The link graph: vertices (devices and switches) and directed links with bandwidth and latency.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topology/ids.hpp"
+#include "topology/result.hpp"
+#include "topology/units.hpp"
+
+namespace fourfold {
+
+using VertexId = Id<struct VertexTag>;
+using LinkId = Id<struct LinkTag>;
+/// Devices are numbered on their own, in the order in which they were added: device i is rank i's
+/// default seat.
+using DeviceId = Id<struct DeviceTag>;
+
+/// What one direction of a cable offers. `efficiency` is what a real transport reaches of the data
+/// sheet (0 < efficiency <= 1).
+struct LinkSpec {
+    BytesPerSecond bandwidth{};
+    Duration latency{};
+    double efficiency = 1.0;
+};
+
+struct Link {
+    VertexId from, to;
+    LinkSpec spec;
+    BytesPerSecond rate{};  // bandwidth * efficiency, rounded down: what the simulator uses
+};
+
+struct Vertex {
+    std::string name;  // "node3.device0", "leaf0"
+    bool is_device = false;
+    DeviceId device{};       // meaningful for devices only
+    std::uint32_t node = 0;  // devices of one node share it; switches: 0
+};
+
+/// A graph being described. Names must be unique; `seal` says which is not.
+struct GraphDraft {
+    std::vector<Vertex> vertices;
+    std::vector<Link> links;
+    std::uint32_t devices = 0;
+
+    VertexId add_device(std::string name, std::uint32_t node);
+    VertexId add_switch(std::string name);
+    void add_link(VertexId from, VertexId to, const LinkSpec& spec);
+    /// Both directions.
+    void add_cable(VertexId a, VertexId b, const LinkSpec& spec);
+};
+
+struct Adjacency;
+
+class Graph {
+  public:
+    Graph();
+    Graph(Graph&&) noexcept;
+    Graph& operator=(Graph&&) noexcept;
+    ~Graph();
+
+    [[nodiscard]] std::span<const Vertex> vertices() const { return vertices_; }
+    [[nodiscard]] std::span<const Link> links() const { return links_; }
+    [[nodiscard]] const Vertex& operator[](VertexId id) const { return vertices_[id.value]; }
+    [[nodiscard]] const Link& operator[](LinkId id) const { return links_[id.value]; }
+    /// The vertex of each device, by DeviceId.
+    [[nodiscard]] std::span<const VertexId> devices() const { return devices_; }
+    [[nodiscard]] std::uint32_t node_of(DeviceId device) const {
+        return vertices_[devices_[device.value].value].node;
+    }
+    /// Cost: all vertices. A problem's text offers the closest name; its `where` is empty.
+    [[nodiscard]] Result<VertexId> find(std::string_view name) const;
+    /// "leaf0 -> node3.device0"
+    [[nodiscard]] std::string name(LinkId link) const;
+    /// For Boost.Graph's algorithms (topology/adjacency.hpp).
+    [[nodiscard]] const Adjacency& adjacency() const { return *adjacency_; }
+
+  private:
+    friend Result<Graph> seal(GraphDraft draft);
+    std::vector<Vertex> vertices_;
+    std::vector<Link> links_;
+    std::vector<VertexId> devices_;
+    std::unique_ptr<const Adjacency> adjacency_;
+};
+
+/// The parameter of `spec` that cannot be ("bandwidth", "latency" or "efficiency"), if there is
+/// one.
+Result<void> check(const LinkSpec& spec);
+
+/// Checks that there is a device, that names are unique, that no link is a loop or fails `check`,
+/// that latencies can be summed along any path, and that every device reaches every other. A
+/// problem's `where` is "vertices" or "links".
+Result<Graph> seal(GraphDraft draft);
+
+}  // namespace fourfold

@@ -1,0 +1,32 @@
+#include <fmt/format.h>
+
+#include "topology/shapes/shape.hpp"
+
+// One switch that never blocks: a transfer is limited by the two ports that it uses, as among the
+// NVSwitches of an NVIDIA DGX (several chips there, one switch to the devices).
+//
+//     e0   e1   e2   e3
+//      \   |     |   /
+//       +--switch---+
+
+namespace fourfold {
+namespace {
+
+Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
+                   const ShapeParameters& /*parameters*/, std::string_view prefix,
+                   GraphDraft& draft) {
+    const VertexId centre = draft.add_switch(fmt::format("{}switch", prefix));
+    for (const VertexId endpoint : endpoints) draft.add_cable(endpoint, centre, spec);
+    return {};
+}
+
+}  // namespace
+
+extern const Shape switch_shape;
+constinit const Shape switch_shape{.name = "switch",
+                                   .summary = "one non-blocking switch that joins all endpoints",
+                                   .parameters = {},
+                                   .direct = false,
+                                   .build = build};
+
+}  // namespace fourfold

@@ -1,0 +1,169 @@
+// Sharded state over the data group.
+//
+// Weights (ZeRO-3, FSDP): a unit is gathered before its forward and again before its backward, and
+// its gradients are reduce-scattered after it: 3 collectives per unit and micro-batch. With
+// prefetch the next unit is gathered while this one computes, so that two are alive at once:
+//
+//   compute   | layer 0 | layer 1 | layer 2 |
+//   sharding  | gather 1 | gather 2 | gather 3 |     (gather 0 is exposed)
+//
+// The outer unit (embedding, head, final norm) is gathered once and kept until its backward is
+// done, as FSDP's root unit is (Zhao et al. 2023, sec. 3.2 and PyTorch's reshard_after_forward).
+//
+// Optimizer state or gradients (ZeRO-1, 2): the updated parameters are gathered once per step,
+// after the optimizer, or, overlapped, layer by layer while the first micro-batch's forward runs.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "workloads/axes/axes.hpp"
+
+namespace fourfold {
+namespace {
+
+constexpr std::int32_t outer_unit = -1;  // the layer number of what is in no layer
+constexpr std::int32_t whole_unit = -2;
+
+Bytes parameter_bytes(double parameters) {
+    return {static_cast<std::int64_t>(std::llround(parameters)) * 2};
+}
+
+std::int32_t free_ticket(const std::vector<Operation>& operations) {
+    std::int32_t ticket = 0;
+    for (const Operation& operation : operations) {
+        ticket = std::max(ticket, operation.ticket + 1);
+    }
+    return ticket;
+}
+
+class ShardingInserter {
+  public:
+    ShardingInserter(const TrainingStep& step, const StageAction& action,
+                     std::vector<Operation>& operations)
+        : step_(step),
+          action_(action),
+          in_(operations),
+          one_unit_(step.split.sharding == Sharding::weights &&
+                    step.split.shard_unit == ShardUnit::model),
+          next_ticket_(free_ticket(operations)) {
+        for (std::size_t i = 0; i < in_.size(); ++i) {
+            const auto [entry, is_new] = span_.try_emplace(unit_of(in_[i]), Span{i, i});
+            if (is_new) units_.push_back(entry->first);
+            entry->second.last = i;
+        }
+    }
+
+    /// `all_at_once`: issue every gather at the start (they are of different steps' parameters).
+    std::vector<Operation> run(bool gathers, bool reduces, bool all_at_once) {
+        if (gathers && step_.overlap_parameters) {
+            for (std::size_t i = 0; i < (all_at_once ? units_.size() : 1); ++i) issue(units_[i]);
+        }
+        for (std::size_t i = 0; i < in_.size(); ++i) {
+            const std::int32_t unit = unit_of(in_[i]);
+            Operation operation = in_[i];
+            if (i == span_.at(unit).first && gathers) open(unit, operation, all_at_once);
+            out_.push_back(operation);
+            if (i == span_.at(unit).last && reduces) reduce(unit);
+        }
+        return std::move(out_);
+    }
+
+  private:
+    struct Span {
+        std::size_t first, last;  // operations of a unit
+    };
+
+    [[nodiscard]] std::int32_t unit_of(const Operation& operation) const {
+        return one_unit_ ? whole_unit : operation.layer;
+    }
+    [[nodiscard]] double parameters(std::int32_t unit) const {
+        if (unit == whole_unit) return stage_parameters_on_device(step_, action_.stage);
+        if (unit == outer_unit) return outer_parameters_on_device(step_, action_.stage);
+        return layer_parameters_on_device(step_);
+    }
+    // The outer unit is still there from the forward pass.
+    [[nodiscard]] bool needs_gather(std::int32_t unit) const {
+        return unit != outer_unit || action_.kind == ActionKind::forward;
+    }
+
+    void issue(std::int32_t unit) {
+        if (!needs_gather(unit) || tickets_.contains(unit)) return;
+        Operation gather = collective(Axis::sharding, CollectiveKind::all_gather,
+                                      parameter_bytes(parameters(unit)), pass(), unit);
+        gather.blocking = false;
+        gather.ticket = tickets_[unit] = next_ticket_++;
+        out_.push_back(gather);
+    }
+
+    void open(std::int32_t unit, Operation& operation, bool all_at_once) {
+        if (!step_.overlap_parameters) {
+            if (!needs_gather(unit)) return;
+            out_.push_back(collective(Axis::sharding, CollectiveKind::all_gather,
+                                      parameter_bytes(parameters(unit)), pass(), unit));
+            return;
+        }
+        issue(unit);
+        if (!all_at_once) {
+            const auto next = std::find(units_.begin(), units_.end(), unit) + 1;
+            if (next != units_.end()) issue(*next);
+        }
+        if (const auto ticket = tickets_.find(unit); ticket != tickets_.end()) {
+            operation.waits_for.push_back(ticket->second);
+        }
+    }
+
+    void reduce(std::int32_t unit) {
+        const Bytes bytes{static_cast<std::int64_t>(std::llround(parameters(unit))) *
+                          step_.gradient_bytes};
+        Operation reduction = collective(Axis::sharding, CollectiveKind::reduce_scatter, bytes,
+                                         Pass::weight_gradient, unit);
+        reduction.blocking = !step_.overlap_gradients;
+        out_.push_back(reduction);
+    }
+
+    [[nodiscard]] Pass pass() const {
+        return action_.kind == ActionKind::forward ? Pass::forward : Pass::input_gradient;
+    }
+
+    const TrainingStep& step_;
+    const StageAction& action_;
+    std::vector<Operation>& in_;
+    bool one_unit_;
+    std::int32_t next_ticket_;
+    std::vector<std::int32_t> units_;  // in the order of their first use
+    std::map<std::int32_t, Span> span_;
+    std::map<std::int32_t, std::int32_t> tickets_;
+    std::vector<Operation> out_;
+};
+
+}  // namespace
+
+void insert_sharding(const TrainingStep& step, const StageAction& action,
+                     std::vector<Operation>& operations) {
+    if (step.split.data == 1 || step.split.sharding == Sharding::none || operations.empty()) return;
+    if (step.split.sharding == Sharding::weights) {
+        const bool gathers = action.kind != ActionKind::weight_gradient;
+        const bool reduces =
+            action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient;
+        operations = ShardingInserter(step, action, operations).run(gathers, reduces, false);
+    } else if (step.overlap_parameters && action.first && action.kind == ActionKind::forward) {
+        operations = ShardingInserter(step, action, operations).run(true, false, true);
+    }
+}
+
+void append_sharding_tail(const TrainingStep& step, std::int64_t pipeline_rank,
+                          std::vector<Operation>& operations) {
+    const bool updated_elsewhere =
+        step.split.sharding == Sharding::optimizer || step.split.sharding == Sharding::gradients;
+    if (step.split.data == 1 || !updated_elsewhere) return;
+    if (step.overlap_parameters && !step.measured.stage) return;
+    double parameters = 0;
+    for (std::int64_t chunk = 0; chunk < step.chunks; ++chunk) {
+        parameters += stage_parameters_on_device(step, chunk * step.split.pipeline + pipeline_rank);
+    }
+    operations.push_back(collective(Axis::sharding, CollectiveKind::all_gather,
+                                    parameter_bytes(parameters), Pass::update, -1));
+}
+
+}  // namespace fourfold

@@ -1,0 +1,125 @@
+#include "workloads/kernels.hpp"
+
+// Kernel times.
+//
+// Matrix multiplication. A GPU computes C in tiles, one per multiprocessor at a time, so a shape
+// costs whole waves of tiles; a tile costs its k steps plus a prologue and an epilogue; a large
+// tile reuses its operands more and reaches more of the peak; long kernels meet the power limit.
+//
+//       n
+//   +---+---+-.     tiles   = ceil(m / tm) * ceil(n / tn) * batch * split
+//   | tile  |       full    = tiles / multiprocessors           (waves, a fraction)
+// m +---+---+-.     waves   = q ceil(full) + (1 - q) max(full, 1)
+//   |   |   |       harmonic = tm tn / (tm + tn)
+//   '   '   '       reached = tile_efficiency * harmonic / (harmonic + tile_half)
+//                   time    = waves * 2 tm tn (k / split + k_ramp) / (peak power / mps * reached)
+//
+// The library (cuBLAS) picks the best tile and the best split of k; splits write fp32 partial sums.
+// The result is never below the sustained ceiling nor below the bytes of the operands. Constants:
+// fitted on 183 GEMM shapes of an A100-PCIe (SimuMax, configs/system/a100_pcie.json, mean error
+// 3.5 %, cross-validated 3.6 %); `power` moves them to other devices. `q` = wave_quantization.
+//
+// Everything else is limited by memory bandwidth. Fused attention (Dao 2023, arXiv 2307.08691)
+// keeps its scores on chip: its time is its FLOPs over a measured fraction of peak.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace fourfold {
+namespace {
+
+struct Tile {
+    double m, n;
+};
+
+// The tiles and splits of the fit: cuBLAS has more, these explain its times (k / split >= 512).
+constexpr std::array<Tile, 6> tiles{
+    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}}};
+constexpr std::array<double, 3> splits{1, 2, 4};
+constexpr double split_k_min = 512;
+
+constexpr double operand_bytes = 2;
+constexpr double partial_sum_bytes = 4;  // fp32, one copy per split
+// Partial sums mostly stay in the second-level cache: the fit charges them at the sheet's rate.
+
+// Batched attention GEMMs whose head size is no multiple of 8 elements (16 bytes) leave the tensor
+// cores: 12 of 312 TFLOP/s explains the BLOOM runs with 96 and 108 heads at h = 14400 (github
+// bigscience-workshop/bigscience, train/tr11-176B-ml/chronicles-prequel.md @ 9e64edec).
+constexpr double misaligned_fraction = 12.0 / 312.0;
+constexpr std::int64_t alignment = 8;
+
+constexpr double causal_half = 0.5;     // of the score matrix is computed
+constexpr double forward_matmuls = 2;   // Q K^T and P V
+constexpr double backward_matmuls = 5;  // Q K^T again, dP, dV, dQ, dK
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+double tiled_time(const Gemm& gemm, const Device& device, const Tile& tile, double split) {
+    const GemmConstants& fit = device.gemm;
+    const double count = std::ceil(real(gemm.m) / tile.m) * std::ceil(real(gemm.n) / tile.n) *
+                         real(gemm.batch) * split;
+    const double full = count / device.multiprocessors;
+    const double waves =
+        fit.wave_quantization * std::ceil(full) + (1 - fit.wave_quantization) * std::max(full, 1.0);
+    const double harmonic = tile.m * tile.n / (tile.m + tile.n);
+    const double reached = fit.tile_efficiency * harmonic / (harmonic + fit.tile_half);
+    const double rate = device.peak * fit.power / device.multiprocessors * reached;
+    const double tile_flops = 2 * tile.m * tile.n * (real(gemm.k) / split + fit.k_ramp);
+    const double sums = split > 1 ? partial_sum_bytes * real(gemm.m) * real(gemm.n) *
+                                        real(gemm.batch) * split / device.memory_bandwidth
+                                  : 0;
+    return waves * tile_flops / rate + sums;
+}
+
+double flash_time(double matmuls, std::int64_t batch_heads, std::int64_t sequence,
+                  std::int64_t head_dim, double rate) {
+    const double one = 2 * real(batch_heads) * real(sequence) * real(sequence) * real(head_dim);
+    return matmuls * one * causal_half / rate;
+}
+
+}  // namespace
+
+double flops(const Gemm& gemm) {
+    return 2 * real(gemm.m) * real(gemm.n) * real(gemm.k) * real(gemm.batch);
+}
+
+double gemm_time(const Gemm& gemm, const Device& device) {
+    double best = std::numeric_limits<double>::infinity();
+    for (const Tile& tile : tiles) {
+        for (const double split : splits) {
+            if (split > 1 && real(gemm.k) / split < split_k_min) continue;
+            best = std::min(best, tiled_time(gemm, device, tile, split));
+        }
+    }
+    const double ceiling = flops(gemm) / (device.peak * device.gemm.power * device.gemm.cap);
+    const double bytes =
+        operand_bytes * real(gemm.batch) *
+        (real(gemm.m) * real(gemm.k) + real(gemm.k) * real(gemm.n) + real(gemm.m) * real(gemm.n));
+    const double traffic = bytes / (device.memory_efficiency * device.memory_bandwidth);
+    const bool misaligned = gemm.batch > 1 && (gemm.k % alignment != 0 || gemm.n % alignment != 0);
+    const double slow = misaligned ? flops(gemm) / (misaligned_fraction * device.peak) : 0;
+    return std::max({best, ceiling, traffic, slow}) + device.gemm.launch_s;
+}
+
+double memory_time(double bytes, const Device& device, int launches) {
+    return bytes / (device.memory_efficiency * device.memory_bandwidth) +
+           launches * device.memory_launch_s;
+}
+
+double flash_forward_time(std::int64_t batch_heads, std::int64_t sequence, std::int64_t head_dim,
+                          const Device& device) {
+    return flash_time(forward_matmuls, batch_heads, sequence, head_dim,
+                      device.peak * device.flash.forward) +
+           device.flash_launch_forward_s;
+}
+
+double flash_backward_time(std::int64_t batch_heads, std::int64_t sequence, std::int64_t head_dim,
+                           const Device& device) {
+    return flash_time(backward_matmuls, batch_heads, sequence, head_dim,
+                      device.peak * device.flash.backward) +
+           device.flash_launch_backward_s;
+}
+
+}  // namespace fourfold

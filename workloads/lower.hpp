@@ -1,0 +1,58 @@
+#pragma once
+
+// From a training step on a machine to the program that the simulator runs.
+
+#include <cstdint>
+
+#include "sim/program.hpp"
+#include "topology/graph.hpp"
+#include "workloads/operations.hpp"
+#include "workloads/placement.hpp"
+#include "workloads/training_step.hpp"
+
+namespace fourfold {
+
+/// The streams of a device.
+enum class Lane : std::uint8_t {
+    compute,
+    tensor,
+    sharding,
+    data,
+    send_forward,
+    send_backward,
+    receive_forward,
+    receive_backward,
+    world,
+};
+inline constexpr std::size_t lane_count = 9;
+
+std::string_view name_of(Lane lane);
+
+/// What a task is for.
+struct Label {
+    Axis axis = Axis::compute;
+    Pass pass = Pass::forward;
+    std::uint16_t stage = 0;
+    std::uint32_t micro_batch = none;  // none: of the step's end
+    bool on_chain = false;             // the next kernel waits for it (of a send: never)
+    bool awaited = false;              // a later forward or backward kernel of the device needs it
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+};
+
+struct Lowered {
+    Program program;
+    IdVector<TaskId, Label> labels;
+    std::vector<CollectiveKind> kinds;  // of each transfer that is a collective
+    double hardware_flops = 0;          // of the whole step on all devices, recomputation included
+};
+
+/// Requires: check(step, devices of the graph). A problem if a collective's algorithm does not do
+/// what the step needs, or if a time leaves the clock's range.
+Result<Lowered> lower(const TrainingStep& step, const Graph& graph);
+
+/// A bare pipeline: the schedule's actions with the given times on the devices 0 .. ranks - 1, and
+/// messages of zero bytes between neighbouring stages. For curves of schedules.
+Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& shape,
+                               const ChunkTimes& times, const Graph& graph);
+
+}  // namespace fourfold

@@ -1,0 +1,186 @@
+#include "workloads/training_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "workloads/stage.hpp"
+
+namespace fourfold {
+namespace {
+
+// Task ids have 32 bits, and a program of this size already takes some 20 GB.
+constexpr double tasks_max = 4e8;
+constexpr std::int64_t degree_max = 1 << 20;
+constexpr std::int64_t stages_max = 1 << 15;
+constexpr double buckets_max = 1e5;
+
+Result<void> check_degrees(const TrainingStep& step, std::size_t devices) {
+    const Split& split = step.split;
+    const struct {
+        std::string_view where;
+        std::int64_t degree;
+    } degrees[] = {{"parallel.tensor", split.tensor},
+                   {"parallel.pipeline", split.pipeline},
+                   {"parallel.data", split.data}};
+    for (const auto& [where, degree] : degrees) {
+        if (degree >= 1 && degree <= degree_max) continue;
+        return problem(std::string(where),
+                       fmt::format("a degree of {} is outside 1 .. {}", degree, degree_max));
+    }
+    const double product = static_cast<double>(split.tensor) * static_cast<double>(split.pipeline) *
+                           static_cast<double>(split.data);
+    if (product > static_cast<double>(devices)) {
+        return problem("parallel",
+                       fmt::format("tensor {} x pipeline {} x data {} = {} ranks, but the cluster "
+                                   "has {} devices",
+                                   split.tensor, split.pipeline, split.data, product, devices));
+    }
+    return {};
+}
+
+Result<void> check_tensor(const TrainingStep& step) {
+    const std::int64_t tensor = step.split.tensor;
+    const Transformer& model = step.model;
+    const struct {
+        std::string_view what;
+        std::int64_t count;
+    } divided[] = {{"attention heads", model.heads}, {"FFN columns", model.ffn}};
+    for (const auto& [what, count] : divided) {
+        if (count % tensor == 0) continue;
+        return problem(
+            "parallel.tensor",
+            fmt::format("{} {} cannot be divided among {} tensor ranks", count, what, tensor));
+    }
+    if (model.kv_heads % tensor != 0 && tensor % model.kv_heads != 0) {
+        return problem(
+            "parallel.tensor",
+            fmt::format("{} key-value heads and {} tensor ranks: one must divide the other",
+                        model.kv_heads, tensor));
+    }
+    if (step.split.sequence_parallel && model.sequence % tensor != 0) {
+        return problem("parallel.sequence_parallel",
+                       fmt::format("a sequence of {} cannot be divided among {} tensor ranks",
+                                   model.sequence, tensor));
+    }
+    return {};
+}
+
+Result<void> check_pipeline(const TrainingStep& step) {
+    if (step.chunks < 1 || step.chunks > stages_max || step.stages() > stages_max) {
+        return problem(
+            "schedule.chunks",
+            fmt::format("{} chunks on each of {} pipeline ranks: the stages must be 1 .. {}",
+                        step.chunks, step.split.pipeline, stages_max));
+    }
+    if (step.model.layers % step.stages() != 0) {
+        return problem(
+            step.chunks > 1 ? "schedule.chunks" : "parallel.pipeline",
+            fmt::format(
+                "{} layers cannot be divided among {} stages ({} pipeline ranks x {} chunks)",
+                step.model.layers, step.stages(), step.split.pipeline, step.chunks));
+    }
+    return {};
+}
+
+Result<void> check_batch(const TrainingStep& step) {
+    if (step.micro_batch < 1) {
+        return problem("batch.micro",
+                       fmt::format("a micro-batch of {} sequences", step.micro_batch));
+    }
+    if (step.global_batch < 1) {
+        return problem("batch.global",
+                       fmt::format("a global batch of {} sequences", step.global_batch));
+    }
+    constexpr std::int64_t batch_max = std::int64_t{1} << 31;
+    if (step.global_batch > batch_max || step.micro_batch > batch_max) {
+        return problem("batch", fmt::format("more than {} sequences", batch_max));
+    }
+    const std::int64_t at_once = step.micro_batch * step.split.data;
+    if (step.global_batch % at_once != 0) {
+        return problem(
+            "batch.global",
+            fmt::format("{} sequences cannot be divided into micro-batches of {} on {} data "
+                        "ranks; the nearest that can: {}",
+                        step.global_batch, step.micro_batch, step.split.data,
+                        std::max<std::int64_t>(1, step.global_batch / at_once) * at_once));
+    }
+    const double tasks =
+        static_cast<double>(step.micro_batches()) * static_cast<double>(step.model.layers) *
+        static_cast<double>(step.split.tensor * step.split.data) * (step.split.tensor > 1 ? 14 : 2);
+    if (tasks > tasks_max) {
+        return problem(
+            "batch.global",
+            fmt::format("{} micro-batches make about {:.1e} tasks, more than the {:.0e} that "
+                        "can be simulated; use larger micro-batches or fewer data ranks",
+                        step.micro_batches(), tasks, tasks_max));
+    }
+    return {};
+}
+
+// A bucket is a task on every device.
+Result<void> check_bucket(const TrainingStep& step) {
+    if (step.bucket < 1_B) {
+        return problem("parallel.bucket", fmt::format("a bucket of {} B", step.bucket.value));
+    }
+    if (step.split.data == 1 || step.split.sharding == Sharding::weights) return {};
+    double gradients = 0;
+    for (std::int64_t stage = 0; stage < step.stages(); ++stage) {
+        gradients = std::max(gradients, stage_parameters_on_device(step, stage) *
+                                            static_cast<double>(step.gradient_bytes));
+    }
+    const double buckets = gradients / static_cast<double>(step.bucket.value);
+    if (buckets > buckets_max) {
+        return problem(
+            "parallel.bucket",
+            fmt::format("the gradients of a stage make {:.1e} buckets of {}, more than the "
+                        "{:.0e} that can be simulated; use larger buckets",
+                        buckets, to_text(step.bucket), buckets_max));
+    }
+    return {};
+}
+
+Result<void> check_slow_devices(const TrainingStep& step, std::size_t devices) {
+    for (std::size_t i = 0; i < step.slow_devices.size(); ++i) {
+        const SlowDevice& slow = step.slow_devices[i];
+        if (slow.device >= devices) {
+            return problem(fmt::format("perturb.{}.slow_device", i),
+                           fmt::format("there is no device {}; the cluster has {}, counted from 0",
+                                       slow.device, devices));
+        }
+        if (!(slow.factor > 0) || !std::isfinite(slow.factor) || slow.factor > 1e6) {
+            return problem(fmt::format("perturb.{}.factor", i),
+                           fmt::format("a factor of {}; 1.3 makes a device take 1.3 times as long",
+                                       slow.factor));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+std::int64_t padded_vocabulary(const TrainingStep& step) {
+    const std::int64_t multiple = 128 * (step.split.vocabulary_parallel ? step.split.tensor : 1);
+    return (step.model.vocab + multiple - 1) / multiple * multiple;
+}
+
+Result<void> check(const TrainingStep& step, std::size_t devices) {
+    if (auto model = check(step.model); !model) {
+        return problem("model." + model.error().where, model.error().what);
+    }
+    if (auto degrees = check_degrees(step, devices); !degrees) return degrees;
+    if (auto tensor = check_tensor(step); !tensor) return tensor;
+    if (auto pipeline = check_pipeline(step); !pipeline) return pipeline;
+    if (auto batch = check_batch(step); !batch) return batch;
+    if (auto bucket = check_bucket(step); !bucket) return bucket;
+    const PipelineShape shape{static_cast<std::uint32_t>(step.split.pipeline),
+                              static_cast<std::uint32_t>(step.chunks),
+                              static_cast<std::uint32_t>(step.micro_batches())};
+    if (const auto reason = step.schedule->refuse(shape)) {
+        return problem("schedule.kind", *reason);
+    }
+    return check_slow_devices(step, devices);
+}
+
+}  // namespace fourfold

@@ -1,0 +1,206 @@
+#include "workloads/transfers.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "topology/check.hpp"
+
+namespace fourfold {
+namespace {
+
+// All that one member sends to another in a collective.
+struct Traffic {
+    std::uint32_t to;
+    Bytes bytes{};
+    std::uint32_t messages = 0;
+};
+
+std::vector<std::vector<Traffic>> traffic_of(const StepRule& rule, const StepPlan& plan) {
+    std::vector<std::vector<Traffic>> all(plan.members);
+    for (std::uint32_t member = 0; member < plan.members; ++member) {
+        std::vector<Traffic>& mine = all[member];
+        for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
+            const std::uint32_t steps = rule.count(plan, channel, member);
+            std::size_t last = 0;  // steps often send to the same member again
+            for (std::uint32_t k = 0; k < steps; ++k) {
+                const Step step = rule.step(plan, channel, member, k);
+                if (step.to == Step::nobody) continue;
+                if (last >= mine.size() || mine[last].to != step.to) {
+                    for (last = 0; last < mine.size() && mine[last].to != step.to;) ++last;
+                    if (last == mine.size()) mine.push_back({step.to});
+                }
+                mine[last].bytes += step.bytes;
+                ++mine[last].messages;
+            }
+        }
+        std::sort(mine.begin(), mine.end(),
+                  [](const Traffic& a, const Traffic& b) { return a.to < b.to; });
+    }
+    return all;
+}
+
+Team make_team(std::span<const DeviceId> members, const std::vector<std::vector<Traffic>>& traffic,
+               Routes& routes) {
+    Team team;
+    team.members.assign(members.begin(), members.end());
+    team.first_peer.push_back(0);
+    for (std::size_t member = 0; member < members.size(); ++member) {
+        for (const Traffic& sent : traffic[member]) {
+            const Route& route = routes.route(members[member], members[sent.to]);
+            const auto begin = static_cast<std::uint32_t>(team.links.size());
+            team.links.insert(team.links.end(), route.path.begin(), route.path.end());
+            team.peers.push_back(
+                {sent.to, begin, static_cast<std::uint32_t>(team.links.size()), route.latency});
+        }
+        team.first_peer.push_back(static_cast<std::uint32_t>(team.peers.size()));
+    }
+    return team;
+}
+
+// Members that share a node, if they are neighbours in rank order and all nodes have as many.
+std::uint32_t members_per_node(std::span<const DeviceId> members, const Graph& graph) {
+    std::size_t run = 0;
+    while (run < members.size() && graph.node_of(members[run]) == graph.node_of(members[0])) ++run;
+    if (members.size() % run != 0) return 1;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const std::size_t first = i - i % run;
+        if (graph.node_of(members[i]) != graph.node_of(members[first])) return 1;
+        if (i == first && i > 0 && graph.node_of(members[i]) == graph.node_of(members[i - 1])) {
+            return 1;
+        }
+    }
+    return static_cast<std::uint32_t>(run);
+}
+
+}  // namespace
+
+Transfers::Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algorithm,
+                     const TransportCosts& node, const TransportCosts& fabric)
+    : routes_(&routes), draft_(&draft), algorithm_(algorithm), node_(node), fabric_(fabric) {}
+
+GroupId Transfers::add_group(std::vector<DeviceId> members) {
+    FOURFOLD_CHECK(!members.empty());
+    Group group;
+    group.per_node = members_per_node(members, routes_->graph());
+    group.in_one_node = std::all_of(members.begin(), members.end(), [&](DeviceId member) {
+        return same_node(member, members.front());
+    });
+    group.members = std::move(members);
+    return groups_.push_back(std::move(group));
+}
+
+Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
+    const Route& route = routes_->route(from, to);
+    Hop found{Duration::zero(), route.latency};
+    for (const Share& share : route.shares) {
+        found.serialise =
+            std::max(found.serialise, on_link(bytes, share) / routes_->graph()[share.link].rate);
+    }
+    return found;
+}
+
+TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
+    const auto key = std::tuple(from, to, bytes);
+    if (const auto known = messages_.find(key); known != messages_.end()) return known->second;
+
+    const Route& route = routes_->route(from, to);
+    Transfer made;
+    made.overhead = (same_node(from, to) ? node_ : fabric_).message_overhead;
+    const Hop alone = hop(from, to, bytes);
+    made.alone = made.overhead + alone.serialise;
+    made.latency = alone.latency;
+    made.bytes = bytes;
+    made.stream_bytes = bytes;
+    made.path = route.path;
+    for (const Share& share : route.shares) {
+        made.uses.push_back({share.link, on_link(bytes, share)});
+    }
+    kinds_.emplace_back();
+    return messages_[key] = draft_->add_transfer(std::move(made));
+}
+
+CollectiveCall Transfers::call(GroupId group, CollectiveKind kind, Bytes bytes,
+                               std::uint32_t root) const {
+    return {.kind = kind,
+            .members = static_cast<std::uint32_t>(groups_[group].members.size()),
+            .per_node = groups_[group].per_node,
+            .bytes = bytes,
+            .root = root};
+}
+
+const Algorithm& Transfers::algorithm(GroupId group, CollectiveKind kind, Bytes bytes,
+                                      std::uint32_t root) {
+    if (algorithm_ != nullptr) return *algorithm_;
+    const std::span<const DeviceId> devices = groups_[group].members;
+    return choose_algorithm(call(group, kind, bytes, root),
+                            [&](std::uint32_t from, std::uint32_t to, Bytes sent) {
+                                return hop(devices[from], devices[to], sent);
+                            });
+}
+
+Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Bytes bytes,
+                                         std::uint32_t root) {
+    const auto key = std::tuple(group, kind, bytes, root);
+    if (const auto known = collectives_.find(key); known != collectives_.end()) {
+        return known->second;
+    }
+    const CollectiveCall about = call(group, kind, bytes, root);
+    const std::span<const DeviceId> devices = groups_[group].members;
+    const auto member_hop = [&](std::uint32_t from, std::uint32_t to, Bytes sent) {
+        return hop(devices[from], devices[to], sent);
+    };
+    const Algorithm& used = algorithm(group, kind, bytes, root);
+    if (const auto reason = used.refuse(about)) return problem("collectives.algorithm", *reason);
+
+    Transfer made;
+    made.is_collective = true;
+    made.rule = &used.rule;
+    made.plan = used.plan(about);
+    made.bytes = bytes;
+    made.incoming.assign(devices.size(), 0);
+    made.sent.assign(devices.size(), Bytes{});
+
+    const std::vector<std::vector<Traffic>> traffic = traffic_of(used.rule, made.plan);
+    std::map<LinkId, Bytes> on_links;
+    for (std::size_t member = 0; member < devices.size(); ++member) {
+        for (const Traffic& sent : traffic[member]) {
+            made.incoming[sent.to] += sent.messages;
+            made.sent[member] += sent.bytes;
+            for (const Share& share : routes_->route(devices[member], devices[sent.to]).shares) {
+                on_links[share.link] += on_link(sent.bytes, share);
+            }
+        }
+        // Every channel is a send stream of its own; the largest is the unit of fairness.
+        made.stream_bytes =
+            std::max(made.stream_bytes, ceil_div(made.sent[member], made.plan.channels));
+    }
+    Duration busiest{};
+    for (const auto& [link, sum] : on_links) {
+        if (sum.value == 0) continue;
+        made.uses.push_back({link, sum});
+        busiest = std::max(busiest, sum / routes_->graph()[link].rate);
+    }
+
+    if (devices.size() > 1) {
+        const TransportCosts& costs = groups_[group].in_one_node ? node_ : fabric_;
+        const double share = kind == CollectiveKind::all_reduce ? 1.0 : 0.5;
+        const double mib = static_cast<double>(bytes.value) / static_cast<double>(1 << 20);
+        const double edge = costs.collective_edge / static_cast<double>(devices.size());
+        made.start = scale(costs.collective_start, share) +
+                     scale(costs.collective_per_sqrt_mib, share * std::sqrt(mib)) +
+                     scale(busiest, 1 / (1 - edge) - 1);
+    }
+    made.alone = made.start + std::max(used.alone(about, member_hop), busiest);
+
+    TeamId& team =
+        teams_.try_emplace(std::tuple(group, &used, kind, root), TeamId{~std::uint32_t{0}})
+            .first->second;
+    if (team.value == ~std::uint32_t{0}) {
+        team = draft_->add_team(make_team(devices, traffic, *routes_));
+    }
+    made.team = team;
+    kinds_.push_back(kind);
+    return collectives_[key] = draft_->add_transfer(std::move(made));
+}
+
+}  // namespace fourfold

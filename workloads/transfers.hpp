@@ -1,0 +1,71 @@
+#pragma once
+
+// From "these devices exchange these bytes" to what the simulator moves: routes, times alone, bytes
+// on every link, steps.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "sim/program.hpp"
+#include "topology/routes.hpp"
+#include "workloads/collectives/collective.hpp"
+#include "workloads/training_step.hpp"
+
+namespace fourfold {
+
+using GroupId = Id<struct GroupTag>;
+
+/// Makes the transfers of a program, each distinct one once.
+class Transfers {
+  public:
+    /// `routes` and `draft` are borrowed and must outlive this. `algorithm`: of every collective,
+    /// nullptr to choose for each. `node` and `fabric`: costs within a node and across nodes.
+    Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algorithm,
+              const TransportCosts& node, const TransportCosts& fabric);
+
+    /// A set of devices that does collectives, in rank order.
+    GroupId add_group(std::vector<DeviceId> members);
+    [[nodiscard]] std::span<const DeviceId> members(GroupId group) const {
+        return groups_[group].members;
+    }
+
+    TransferId message(DeviceId from, DeviceId to, Bytes bytes);
+    /// A problem if the algorithm does not do this kind.
+    Result<TransferId> collective(GroupId group, CollectiveKind kind, Bytes bytes,
+                                  std::uint32_t root = 0);
+
+    /// The algorithm given, or else the one chosen for this call.
+    const Algorithm& algorithm(GroupId group, CollectiveKind kind, Bytes bytes, std::uint32_t root);
+    /// The call that `collective` makes of it.
+    [[nodiscard]] CollectiveCall call(GroupId group, CollectiveKind kind, Bytes bytes,
+                                      std::uint32_t root) const;
+    /// Of each transfer made so far (of messages: any).
+    [[nodiscard]] const std::vector<CollectiveKind>& kinds() const { return kinds_; }
+
+  private:
+    struct Group {
+        std::vector<DeviceId> members;
+        std::uint32_t per_node = 1;
+        bool in_one_node = true;
+    };
+
+    [[nodiscard]] bool same_node(DeviceId a, DeviceId b) const {
+        return routes_->graph().node_of(a) == routes_->graph().node_of(b);
+    }
+    Hop hop(DeviceId from, DeviceId to, Bytes bytes);
+
+    Routes* routes_;
+    ProgramDraft* draft_;
+    const Algorithm* algorithm_;
+    TransportCosts node_, fabric_;
+    IdVector<GroupId, Group> groups_;
+    std::vector<CollectiveKind> kinds_;
+    std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;
+    std::map<std::tuple<GroupId, CollectiveKind, Bytes, std::uint32_t>, TransferId> collectives_;
+    std::map<std::tuple<GroupId, const Algorithm*, CollectiveKind, std::uint32_t>, TeamId> teams_;
+};
+
+}  // namespace fourfold
