@@ -64,6 +64,15 @@ std::vector<std::string> doubtful_figures(const TrainingStep& step, const Graph&
                         "2048, slower kernels are assumed",
                         model.sequence));
     }
+    const bool gathers = step.split.sharding != Sharding::none ||
+                         (step.split.tensor > 1 && step.split.sequence_parallel);
+    if (gathers && step.algorithm != nullptr &&
+        step.algorithm->refuse({.kind = CollectiveKind::all_gather})) {
+        warnings.push_back(
+            fmt::format("{} does not do all_gather and reduce_scatter: they run as "
+                        "rings",
+                        step.algorithm->name));
+    }
     if (!step.device.fitted) {
         warnings.push_back(
             fmt::format("{}: kernel times follow the data sheet, no kernels of this "

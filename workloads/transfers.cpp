@@ -130,12 +130,12 @@ CollectiveCall Transfers::call(GroupId group, CollectiveKind kind, Bytes bytes,
 
 const Algorithm& Transfers::algorithm(GroupId group, CollectiveKind kind, Bytes bytes,
                                       std::uint32_t root) {
-    if (algorithm_ != nullptr) return *algorithm_;
+    const CollectiveCall about = call(group, kind, bytes, root);
+    if (algorithm_ != nullptr && !algorithm_->refuse(about)) return *algorithm_;
     const std::span<const DeviceId> devices = groups_[group].members;
-    return choose_algorithm(call(group, kind, bytes, root),
-                            [&](std::uint32_t from, std::uint32_t to, Bytes sent) {
-                                return hop(devices[from], devices[to], sent);
-                            });
+    return choose_algorithm(about, [&](std::uint32_t from, std::uint32_t to, Bytes sent) {
+        return hop(devices[from], devices[to], sent);
+    });
 }
 
 Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Bytes bytes,

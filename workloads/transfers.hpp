@@ -37,7 +37,8 @@ class Transfers {
     Result<TransferId> collective(GroupId group, CollectiveKind kind, Bytes bytes,
                                   std::uint32_t root = 0);
 
-    /// The algorithm given, or else the one chosen for this call.
+    /// The algorithm given where it does this kind (as NCCL_ALGO is taken), else the one chosen for
+    /// this call.
     const Algorithm& algorithm(GroupId group, CollectiveKind kind, Bytes bytes, std::uint32_t root);
     /// The call that `collective` makes of it.
     [[nodiscard]] CollectiveCall call(GroupId group, CollectiveKind kind, Bytes bytes,

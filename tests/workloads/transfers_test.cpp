@@ -149,16 +149,13 @@ TEST_CASE("a group uses the ports of all its members in a node, where nodes have
     }
 }
 
-TEST_CASE("an algorithm that does not do a collective is a problem that says so") {
+TEST_CASE("an algorithm that does not do a collective leaves it to the choice, as NCCL_ALGO does") {
     Bench bench(cluster(1, 4), {}, {}, "tree");
-    const auto made =
-        bench.transfers.collective(bench.group(0, 4), CollectiveKind::all_to_all, 1_MiB, root);
-    REQUIRE_FALSE(made.has_value());
-    CHECK(made.error().where == "collectives.algorithm");
-    CHECK(made.error().what ==
-          "tree does all_reduce and broadcast, in which all members get the same; all_to_all gives "
-          "each "
-          "member its own part, for which ring and direct send fewer bytes");
+    const GroupId all = bench.group(0, 4);
+    const auto rule = [&](CollectiveKind kind) { return bench.collective(all, kind, 1_MiB).rule; };
+    CHECK(rule(CollectiveKind::all_reduce) == &(*find_algorithm("tree"))->rule);
+    CHECK(rule(CollectiveKind::all_gather) == &(*find_algorithm("ring"))->rule);
+    CHECK(rule(CollectiveKind::all_to_all) == &(*find_algorithm("direct"))->rule);
 }
 
 }  // namespace fourfold
