@@ -14,6 +14,7 @@
 #include "results/ring_curves.hpp"
 #include "scenarios/arguments.hpp"
 #include "scenarios/commands.hpp"
+#include "scenarios/progress.hpp"
 
 namespace fourfold {
 namespace {
@@ -88,19 +89,27 @@ int idle_curve_command(const IdleCurveOptions& options) {
                                          weight, hop)) {
         return refuse(*wrong);
     }
-    const auto rows = idle_curves({.schedules = *schedules,
-                                   .pipeline = *pipeline,
-                                   .chunks = *chunks,
-                                   .micro_batches = *micro_batches,
-                                   .forward = *forward,
-                                   .input_gradient = *input,
-                                   .weight_gradient = *weight,
-                                   .hop_latency = *hop});
-    if (!rows) return refuse(rows.error());
+    std::vector<IdleRow> rows;
+    Progress progress(schedules->size() * pipeline->size());
+    for (const Schedule* schedule : *schedules) {
+        for (const std::uint32_t depth : *pipeline) {
+            progress.next(fmt::format("{} on {} ranks", schedule->name, depth));
+            const auto some = idle_curves({.schedules = {schedule},
+                                           .pipeline = {depth},
+                                           .chunks = *chunks,
+                                           .micro_batches = *micro_batches,
+                                           .forward = *forward,
+                                           .input_gradient = *input,
+                                           .weight_gradient = *weight,
+                                           .hop_latency = *hop});
+            if (!some) return refuse(some.error());
+            rows.insert(rows.end(), some->begin(), some->end());
+        }
+    }
     const bool written = write_file(options.out, "idle.csv",
-                                    [&](std::ostream& out) { write_idle_csv(out, *rows); }) &&
+                                    [&](std::ostream& out) { write_idle_csv(out, rows); }) &&
                          write_file(options.out, "idle.gp",
-                                    [&](std::ostream& out) { write_idle_gnuplot(out, *rows); });
+                                    [&](std::ostream& out) { write_idle_gnuplot(out, rows); });
     return written ? draw(options.out, "idle") : failed;
 }
 

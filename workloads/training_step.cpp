@@ -10,8 +10,8 @@
 namespace fourfold {
 namespace {
 
-// Task ids have 32 bits, and a program of this size already takes some 20 GB.
-constexpr double tasks_max = 4e8;
+// About 80 bytes each: a program of this size takes some 16 GB.
+constexpr double tasks_max = 2e8;
 constexpr std::int64_t degree_max = 1 << 20;
 constexpr std::int64_t stages_max = 1 << 15;
 constexpr double buckets_max = 1e5;

@@ -129,7 +129,7 @@ TEST_CASE("a batch that does not divide into micro-batches is refused with the n
           "batch: more than 2147483648 sequences");
     // 10 M micro-batches * 8 layers * (2 tensor * 2 data) * 14 = 4.48e9 tasks.
     CHECK(refusal([](auto& step) { set_micro_batches(step, 10'000'000); }) ==
-          "batch.global: 10000000 micro-batches make about 4.5e+09 tasks, more than the 4e+08 that "
+          "batch.global: 10000000 micro-batches make about 4.5e+09 tasks, more than the 2e+08 that "
           "can "
           "be simulated; use larger micro-batches or fewer data ranks");
 }
