@@ -33,7 +33,7 @@ class Transfers {
     }
 
     TransferId message(DeviceId from, DeviceId to, Bytes bytes);
-    /// A problem if the algorithm does not do this kind.
+    /// A problem if no algorithm does this call: a root that is no member, say.
     Result<TransferId> collective(GroupId group, CollectiveKind kind, Bytes bytes,
                                   std::uint32_t root = 0);
 
