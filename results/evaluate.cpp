@@ -6,10 +6,38 @@
 #include <algorithm>
 
 #include "sim/audit.hpp"
+#include "workloads/fold.hpp"
 #include "workloads/placement.hpp"
 
 namespace fourfold {
 namespace {
+
+struct UnusedLinks {
+    std::size_t count = 0;
+    LinkId example{};
+};
+
+// In a folded run a device's ports stand for those of the devices that it stands for; links between
+// switches carry something for all or for none.
+UnusedLinks unused_links(const Graph& graph, const Evaluation& evaluation) {
+    const std::vector<DeviceId>& simulated = evaluation.lowered.devices;
+    const std::size_t each = evaluation.measures.devices / simulated.size();
+    const auto weight = [&](LinkId link) -> std::size_t {
+        const Vertex& from = graph[graph[link].from];
+        const Vertex& to = graph[graph[link].to];
+        if (!evaluation.lowered.folded || (!from.is_device && !to.is_device)) return 1;
+        const DeviceId device = from.is_device ? from.device : to.device;
+        if (device.value >= evaluation.measures.devices) return 1;
+        return std::ranges::binary_search(simulated, device) ? each : 0;
+    };
+    UnusedLinks unused;
+    for (const LinkId link : evaluation.timeline.carried.keys()) {
+        if (evaluation.timeline.carried[link].value > 0) continue;
+        if (unused.count == 0) unused.example = link;
+        unused.count += weight(link);
+    }
+    return unused;
+}
 
 std::vector<std::string> idle_hardware(const Graph& graph, const Evaluation& evaluation) {
     std::vector<std::string> warnings;
@@ -21,17 +49,12 @@ std::vector<std::string> idle_hardware(const Graph& graph, const Evaluation& eva
                         devices - evaluation.measures.devices, devices, evaluation.measures.devices,
                         evaluation.measures.devices));
     }
-    std::size_t unused = 0;
-    LinkId example{};
-    for (const LinkId link : evaluation.timeline.carried.keys()) {
-        if (evaluation.timeline.carried[link].value > 0) continue;
-        if (unused++ == 0) example = link;
-    }
-    if (unused == graph.links().size()) {
+    const UnusedLinks unused = unused_links(graph, evaluation);
+    if (unused.count == graph.links().size()) {
         warnings.push_back("no link carries anything: the step has no communication");
-    } else if (unused > 0) {
-        warnings.push_back(fmt::format("{} of {} links carry nothing, for example {}", unused,
-                                       graph.links().size(), graph.name(example)));
+    } else if (unused.count > 0) {
+        warnings.push_back(fmt::format("{} of {} links carry nothing, for example {}", unused.count,
+                                       graph.links().size(), graph.name(unused.example)));
     }
     return warnings;
 }
@@ -109,7 +132,9 @@ Resources resources() {
 Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
                             const EvaluateOptions& options) {
     const double started = resources().seconds;
-    Result<Lowered> lowered = lower(step, graph);
+    const bool fold =
+        options.fold && options.links == LinkModel::flows && ranks_are_alike(step, graph);
+    Result<Lowered> lowered = lower(step, graph, fold);
     if (!lowered) return tl::unexpected(lowered.error());
     Result<Timeline> timeline =
         simulate(graph, lowered->program, {.links = options.links, .record_rates = options.audit});
@@ -126,11 +151,14 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
                           .measures = {},
                           .traffic = {},
                           .warnings = {},
+                          .uncertainty = {},
                           .tasks = 0,
+                          .classes = 0,
                           .events = 0,
                           .seconds = used.seconds - started,
                           .peak_memory = used.peak_memory};
     evaluation.tasks = evaluation.lowered.program.tasks();
+    evaluation.classes = evaluation.lowered.devices.size();
     evaluation.events = evaluation.timeline.events;
     evaluation.measures = measure(step, evaluation.lowered, evaluation.timeline);
     evaluation.traffic = traffic(graph, evaluation.lowered, evaluation.timeline);
@@ -139,6 +167,10 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     std::move(doubtful.begin(), doubtful.end(), std::back_inserter(evaluation.warnings));
     if (evaluation.measures.mfu > 1) {
         evaluation.warnings.push_back("MFU is above 100 %: a measured time or a peak is wrong");
+    }
+    if (options.uncertainty) {
+        evaluation.uncertainty =
+            uncertainty(step, graph, evaluation.measures.step_time, evaluation.tasks);
     }
     return evaluation;
 }

@@ -3,11 +3,13 @@
 // One experiment: a training step on a machine, simulated and measured. What run, traffic,
 // what-ifs, planners and sweeps all call; knows no YAML.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "results/measure.hpp"
 #include "results/traffic.hpp"
+#include "results/uncertainty.hpp"
 #include "sim/simulate.hpp"
 #include "topology/graph.hpp"
 #include "workloads/lower.hpp"
@@ -21,7 +23,9 @@ struct Evaluation {
     Measures measures;
     std::vector<TrafficRow> traffic;
     std::vector<std::string> warnings;
+    std::optional<Uncertainty> uncertainty;
     std::size_t tasks = 0;
+    std::size_t classes = 0;  // devices that were simulated
     std::uint64_t events = 0;
     double seconds = 0;            // of this process, for lowering and simulating
     std::int64_t peak_memory = 0;  // bytes, of this process so far
@@ -29,7 +33,9 @@ struct Evaluation {
 
 struct EvaluateOptions {
     LinkModel links = LinkModel::flows;
-    bool audit = false;  // a fault it finds is a problem
+    bool audit = false;        // a fault it finds is a problem
+    bool fold = true;          // simulate devices that behave alike once (workloads/fold.hpp)
+    bool uncertainty = false;  // simulate again with other constants
 };
 
 /// Requires: check(step, devices of the graph).

@@ -57,8 +57,18 @@ nlohmann::ordered_json to_json(const Report& report) {
         json["published_step_time_s"] = published;
         json["published_error"] = to_seconds(measures.step_time) / published - 1;
     }
+    if (evaluation.uncertainty) {
+        const Uncertainty& known = *evaluation.uncertainty;
+        json["interval_s"] = {to_seconds(known.low), to_seconds(known.high)};
+        nlohmann::ordered_json& all = json["elasticities"] = nlohmann::ordered_json::array();
+        for (const Elasticity& each : known.elasticities) {
+            all.push_back(
+                {{"constant", each.name}, {"elasticity", each.value}, {"spread", each.spread}});
+        }
+    }
     json["simulator"] = {{"events", evaluation.events},
                          {"tasks", evaluation.tasks},
+                         {"classes", evaluation.classes},
                          {"seconds", evaluation.seconds},
                          {"peak_memory_bytes", evaluation.peak_memory}};
     return json;

@@ -1,6 +1,7 @@
 #include "results/measure.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "topology/check.hpp"
 
@@ -26,17 +27,19 @@ class Partitioner {
         }
     }
 
-    std::vector<TimePartition> run(std::uint32_t devices) {
-        std::vector<TimePartition> all(devices);
-        std::vector<Time> idle_since(devices);
-        std::vector<TaskId> last(devices, no_task);
-        std::vector<char> has_computed(devices, 0);
+    std::vector<TimePartition> run() {
+        const std::vector<DeviceId>& devices = lowered_.devices;
+        std::vector<TimePartition> all(devices.size());
+        std::vector<Time> idle_since(devices.size());
+        std::vector<TaskId> last(devices.size(), no_task);
+        std::vector<char> has_computed(devices.size(), 0);
         for (const TaskId task : timeline_.begin.keys()) {
-            const std::uint32_t device = program_.device(task).value;
+            const auto found = std::ranges::lower_bound(devices, program_.device(task));
+            const auto device = static_cast<std::size_t>(found - devices.begin());
             if (last[device] == no_task || timeline_.end[task] >= timeline_.end[last[device]]) {
                 last[device] = task;
             }
-            if (program_.kind(task) != TaskKind::compute) continue;
+            if (!is_kernel(program_, task, lowered_.labels[task])) continue;
             own_ = &all[device];
             first_ = has_computed[device] == 0;
             explain(task, idle_since[device], timeline_.begin[task]);
@@ -44,14 +47,14 @@ class Partitioner {
             idle_since[device] = timeline_.end[task];
             has_computed[device] = 1;
         }
-        for (std::uint32_t device = 0; device < devices; ++device) {
+        for (std::size_t device = 0; device < devices.size(); ++device) {
             own_ = &all[device];
             first_ = false;
             finish_device(last[device], idle_since[device]);
             Duration sum{};
             for (const Duration part : all[device]) sum += part;
             FOURFOLD_CHECK(Time(sum) == timeline_.finish, "device {}'s time does not add up",
-                           device);
+                           devices[device].value);
         }
         return all;
     }
@@ -89,9 +92,17 @@ class Partitioner {
     void walk(TaskId task, Time from, Time to) {
         while (to > from && task != no_task) {
             switch (program_.kind(task)) {
-                case TaskKind::compute:
-                    task = no_task;
+                case TaskKind::compute: {
+                    if (is_kernel(program_, task, lowered_.labels[task])) {
+                        task = no_task;
+                        break;
+                    }
+                    const Time begun = std::clamp(timeline_.begin[task], from, to);
+                    spend(TimeClass::host, begun, to);
+                    to = begun;
+                    task = binding(task);
                     break;
+                }
                 case TaskKind::receive: {
                     const Time sent = std::max(from, timeline_.begin[program_.partner(task)]);
                     spend(TimeClass::transfer, sent, to);
@@ -147,31 +158,59 @@ class Partitioner {
     bool first_ = false;
 };
 
+// Steps that overlap: while a device waits at one's begin or end, it works on another.
+void leave_out(Duration time, TimePartition& device) {
+    for (const TimeClass idle :
+         {TimeClass::warmup, TimeClass::drain, TimeClass::wait_upstream, TimeClass::wait_downstream,
+          TimeClass::wait_peer, TimeClass::host, TimeClass::transfer}) {
+        Duration& part = device[static_cast<std::size_t>(idle)];
+        const Duration cut = std::min(part, time);
+        part -= cut;
+        time -= cut;
+    }
+}
+
 }  // namespace
 
 std::string_view name_of(TimeClass time_class) {
     static constexpr std::string_view names[time_class_count] = {
         "compute",         "comm.transfer", "wait.peer", "wait.upstream",
-        "wait.downstream", "warmup",        "drain"};
+        "wait.downstream", "warmup",        "drain",     "host"};
     return names[static_cast<std::size_t>(time_class)];
 }
 
-std::vector<TimePartition> partition_time(const Lowered& lowered, const Timeline& timeline,
-                                          std::uint32_t devices) {
-    return Partitioner(lowered, timeline).run(devices);
+std::vector<TimePartition> partition_time(const Lowered& lowered, const Timeline& timeline) {
+    return Partitioner(lowered, timeline).run();
+}
+
+Duration step_time(const TrainingStep& step, const Lowered& lowered, const Timeline& timeline) {
+    if (!step.overlap_optimizer) return timeline.finish.time_since_epoch();
+    std::vector<Time> first(lowered.devices.size(), timeline.finish);
+    std::vector<Time> last(lowered.devices.size());
+    for (const TaskId task : timeline.begin.keys()) {
+        const auto found = std::ranges::lower_bound(lowered.devices, lowered.program.device(task));
+        const auto device = static_cast<std::size_t>(found - lowered.devices.begin());
+        last[device] = std::max(last[device], timeline.end[task]);
+        if (lowered.program.kind(task) == TaskKind::receive) continue;
+        first[device] = std::min(first[device], timeline.begin[task]);
+    }
+    Duration longest{};
+    for (std::size_t device = 0; device < first.size(); ++device) {
+        longest = std::max(longest, last[device] - first[device]);
+    }
+    return longest;
 }
 
 Measures measure(const TrainingStep& step, const Lowered& lowered, const Timeline& timeline) {
     Measures found;
-    found.step_time = timeline.finish.time_since_epoch();
+    found.step_time = step_time(step, lowered, timeline);
     found.devices = static_cast<std::uint32_t>(Placement(step.split).devices());
     const double seconds = to_seconds(found.step_time);
     const double devices = found.devices;
     const double tokens =
         static_cast<double>(step.global_batch) * static_cast<double>(step.model.sequence);
     // Fused causal kernels skip the masked half; counting it would put MFU above 1.
-    found.convention =
-        step.model.attention == Attention::flash ? FlopsConvention::causal : FlopsConvention::full;
+    found.convention = is_flash(step.model) ? FlopsConvention::causal : FlopsConvention::full;
     found.model_flops = tokens * model_flops_per_token(step.model, found.convention);
     if (seconds > 0) {
         found.tokens_per_second = tokens / seconds;
@@ -181,10 +220,21 @@ Measures measure(const TrainingStep& step, const Lowered& lowered, const Timelin
         found.hfu = found.hardware_flops_per_device / step.device.peak;
     }
 
-    for (const TimePartition& device : partition_time(lowered, timeline, found.devices)) {
-        for (std::size_t i = 0; i < time_class_count; ++i) found.time[i] += to_seconds(device[i]);
+    // Whole picoseconds until the last division: folded or not, the same figures.
+    const Duration beyond = timeline.finish.time_since_epoch() - found.step_time;
+    TimePartition sum{};
+    for (TimePartition device : partition_time(lowered, timeline)) {
+        leave_out(beyond, device);
+        for (std::size_t i = 0; i < time_class_count; ++i) sum[i] += device[i];
     }
-    for (double& share : found.time) share = seconds > 0 ? share / (seconds * devices) : 0;
+    const auto whole =
+        found.step_time.count() * static_cast<std::int64_t>(lowered.devices.size());
+    for (std::size_t i = 0; i < time_class_count; ++i) {
+        const std::int64_t common = std::gcd(sum[i].count(), whole);
+        if (common == 0) continue;
+        found.time[i] = static_cast<double>(sum[i].count() / common) /
+                        static_cast<double>(whole / common);
+    }
     const auto fraction = [&](TimeClass time_class) {
         return found.time[static_cast<std::size_t>(time_class)];
     };

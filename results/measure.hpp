@@ -23,8 +23,9 @@ enum class TimeClass : std::uint8_t {
     wait_downstream,  // it is a gradient that the stage after has not sent
     warmup,           // the same before the device's first kernel
     drain,            // after its last one, other stages still work
+    host,             // its host has not issued that operation
 };
-inline constexpr std::size_t time_class_count = 7;
+inline constexpr std::size_t time_class_count = 8;
 
 /// "compute", "comm.transfer", "wait.peer", ...
 std::string_view name_of(TimeClass time_class);
@@ -45,9 +46,12 @@ struct Measures {
     std::array<double, time_class_count> time{};  // mean over devices, fractions of the step
 };
 
-/// Per device that has work, by DeviceId.
-std::vector<TimePartition> partition_time(const Lowered& lowered, const Timeline& timeline,
-                                          std::uint32_t devices);
+/// Of each of the lowered devices.
+std::vector<TimePartition> partition_time(const Lowered& lowered, const Timeline& timeline);
+
+/// Until the last device is done; with `overlap_optimizer`, the longest that one device takes from
+/// its first task to its last, since its next step begins there.
+Duration step_time(const TrainingStep& step, const Lowered& lowered, const Timeline& timeline);
 
 Measures measure(const TrainingStep& step, const Lowered& lowered, const Timeline& timeline);
 

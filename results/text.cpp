@@ -5,11 +5,10 @@
 #include <set>
 
 #include "results/report.hpp"
+#include "results/table.hpp"
 
 namespace fourfold {
 namespace {
-
-std::string percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
 
 // 145642823680 -> "145.6 B"
 std::string short_count(double count) {
@@ -41,26 +40,15 @@ std::string_view name_of(Recompute recompute) {
     return names[static_cast<std::size_t>(recompute)];
 }
 std::string_view name_of(SplitAxis axis) {
-    static constexpr std::string_view names[] = {"tensor", "pipeline", "data"};
+    static constexpr std::string_view names[] = {"tensor", "context", "pipeline", "data"};
     return names[static_cast<std::size_t>(axis)];
 }
 
-// Pads every column to its widest cell; the first columns to the left, numbers to the right.
-std::string aligned(const std::vector<std::vector<std::string>>& rows,
-                    const std::set<std::size_t>& left) {
-    std::vector<std::size_t> width;
-    for (const auto& row : rows) {
-        width.resize(std::max(width.size(), row.size()));
-        for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-    }
+std::string order_text(const Split& split) {
     std::string text;
-    for (const auto& row : rows) {
-        std::string line = " ";
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            line += left.contains(i) ? fmt::format(" {:<{}} ", row[i], width[i])
-                                     : fmt::format(" {:>{}} ", row[i], width[i]);
-        }
-        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    for (const SplitAxis axis : split.order) {
+        if (axis == SplitAxis::context && split.context == 1) continue;
+        text += fmt::format(" {}", name_of(axis));
     }
     return text;
 }
@@ -81,11 +69,10 @@ std::string configuration(const Report& report) {
     text +=
         fmt::format("  cluster   {} x {} in {} node{}\n", grouped(report.graph.devices().size()),
                     step.device.name, grouped(nodes.size()), nodes.size() == 1 ? "" : "s");
-    text += fmt::format(
-        "  split     tensor {}{} x pipeline {} x data {}, sharding {}, order {} {} {}\n",
-        split.tensor, split.sequence_parallel ? " (sequence parallel)" : "", split.pipeline,
-        split.data, name_of(split.sharding), name_of(split.order[0]), name_of(split.order[1]),
-        name_of(split.order[2]));
+    text += fmt::format("  split     tensor {}{}{} x pipeline {} x data {}, sharding {}, order{}\n",
+                        split.tensor, split.sequence_parallel ? " (sequence parallel)" : "",
+                        split.context > 1 ? fmt::format(" x context {}", split.context) : "",
+                        split.pipeline, split.data, name_of(split.sharding), order_text(split));
     text +=
         fmt::format("  batch     {} sequences, {} micro-batch{} of {} on each data rank\n",
                     grouped(static_cast<std::uint64_t>(step.global_batch)), step.micro_batches(),
@@ -95,6 +82,7 @@ std::string configuration(const Report& report) {
         step.chunks > 1 ? fmt::format(", {} chunks", step.chunks) : "",
         step.point_to_point == PointToPoint::blocking ? "blocking" : "overlapped",
         name_of(step.recompute), report.links == LinkModel::flows ? "flows" : "messages");
+    text += fmt::format("  software  {}\n", step.framework.name);
     return text;
 }
 
@@ -120,6 +108,20 @@ std::string speed(const Report& report) {
                         percent(measures.hfu));
     text += fmt::format("  idle         {} of the step, pipeline bubble {}\n",
                         percent(measures.idle_fraction), percent(measures.bubble_fraction));
+    return text;
+}
+
+std::string how_certain(const Uncertainty& known) {
+    std::string text =
+        fmt::format("  90 % within  {} .. {}\n", to_text(known.low), to_text(known.high));
+    constexpr std::size_t shown = 3;
+    for (std::size_t i = 0; i < std::min(shown, known.elasticities.size()); ++i) {
+        const Elasticity& each = known.elasticities[i];
+        const double cost = each.cost_of_ten_percent();
+        if (cost < 0.0005) break;
+        text += fmt::format("  {:<12} 10 % slower {} cost{} {:.1f} %\n", i == 0 ? "depends on" : "",
+                            each.name, each.name.back() == 's' ? "" : "s", 100 * cost);
+    }
     return text;
 }
 
@@ -170,8 +172,9 @@ std::string traffic_text(const Report& report) {
 
 std::string to_text(const Report& report) {
     const Evaluation& evaluation = report.evaluation;
-    std::string text = report.name + "\n" + configuration(report) + "\n" + speed(report) + "\n" +
-                       where_time_goes(evaluation.measures) + "\n" + traffic_text(report);
+    std::string text = report.name + "\n" + configuration(report) + "\n" + speed(report);
+    if (evaluation.uncertainty) text += how_certain(*evaluation.uncertainty);
+    text += "\n" + where_time_goes(evaluation.measures) + "\n" + traffic_text(report);
     if (!evaluation.warnings.empty()) text += "\n";
     for (const std::string& warning : evaluation.warnings) {
         text += fmt::format("  warning: {}\n", warning);

@@ -34,10 +34,11 @@ IdVector<TaskId, TaskId> first_consumers(const Program& program) {
 // The kernels of every device in time order, with the compute time before each.
 class ComputeTime {
   public:
-    ComputeTime(const Program& program, const Timeline& timeline, std::size_t devices)
+    ComputeTime(const Lowered& lowered, const Timeline& timeline, std::size_t devices)
         : kernels_(devices) {
+        const Program& program = lowered.program;
         for (const TaskId task : timeline.begin.keys()) {
-            if (program.kind(task) != TaskKind::compute) continue;
+            if (!is_kernel(program, task, lowered.labels[task])) continue;
             std::vector<Kernel>& mine = kernels_[program.device(task).value];
             const Duration before =
                 mine.empty() ? Duration::zero() : mine.back().before + mine.back().length();
@@ -87,7 +88,7 @@ std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
                                 const Timeline& timeline) {
     const Program& program = lowered.program;
     const IdVector<TaskId, TaskId> consumer = first_consumers(program);
-    const ComputeTime compute(program, timeline, graph.devices().size());
+    const ComputeTime compute(lowered, timeline, graph.devices().size());
 
     IdVector<CollectiveId, Time> arrival(program.collectives().size());
     IdVector<TaskId, std::uint32_t> member(program.tasks(), 0);

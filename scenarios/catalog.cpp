@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "scenarios/cluster_section.hpp"
 #include "scenarios/document.hpp"
 #include "scenarios/embedded.hpp"
 #include "scenarios/fields.hpp"
@@ -37,7 +38,8 @@ void read_seconds(Fields& fields, std::string_view key, double& into) {
     if (fields.duration(key, Need::optional, duration, any_duration)) into = to_seconds(duration);
 }
 
-// "sources: {peak: a text, ...}": where each figure is from, for people.
+// "sources: {peak: a text, ...}": where each figure is from, for people. A text begins with the
+// kind of its origin: "sheet, dense bf16".
 void read_sources(Fields& fields) {
     const YamlNode* sources = fields.value("sources", Need::optional, "{peak: data sheet}");
     if (sources == nullptr) return;
@@ -49,6 +51,42 @@ void read_sources(Fields& fields) {
         fields.error("sources",
                      "'sources' must map keys to texts; write for example "
                      "'sources: {peak: data sheet}'");
+    }
+}
+
+// The source of a key is that of the nearest mapping around it.
+const YamlNode* source_of(const YamlNode& sources, std::string path) {
+    while (true) {
+        if (const YamlNode* found = sources.find(path)) return found;
+        const std::size_t dot = path.rfind('.');
+        if (dot == std::string::npos) return nullptr;
+        path.resize(dot);
+    }
+}
+
+void add_constants(const std::string& entry, const YamlNode& mapping, const std::string& prefix,
+                   const YamlNode& sources, std::vector<Constant>& into) {
+    for (std::size_t i = 0; i < mapping.keys.size(); ++i) {
+        const std::string& key = mapping.keys[i].text;
+        const YamlNode& value = mapping.values[i];
+        const bool about_itself = prefix.empty() && (key == "name" || key == "sources");
+        if (about_itself) continue;
+        if (value.kind == YamlNode::Kind::mapping) {
+            add_constants(entry, value, prefix + key + ".", sources, into);
+            continue;
+        }
+        if (value.kind != YamlNode::Kind::scalar) continue;
+        const YamlNode* source = source_of(sources, prefix + key);
+        const std::string_view text = source == nullptr ? std::string_view{} : source->text;
+        const std::size_t end = text.find_first_of(" ,:;(");
+        const std::size_t next = text.find_first_not_of(" ,:;", std::min(end, text.size()));
+        into.push_back(
+            {.entry = entry,
+             .key = prefix + key,
+             .value = value.text,
+             .origin = std::string(text.substr(0, end)),
+             .reference = std::string(next == std::string_view::npos ? std::string_view{}
+                                                                     : text.substr(next))});
     }
 }
 
@@ -66,17 +104,32 @@ void read_gemm(Fields&& gemm, GemmConstants& into) {
     read_seconds(gemm, "launch", into.launch_s);
 }
 
-enum class Entry { device, link, model };
+void read_fractions(Fields& flash, AttentionConstants& into) {
+    flash.number("forward", Need::optional, into.forward, fraction);
+    flash.number("backward", Need::optional, into.backward, fraction);
+}
 
-constexpr std::pair<std::string_view, Entry> folders[] = {
-    {"devices", Entry::device}, {"links", Entry::link}, {"models", Entry::model}};
+enum class Entry { device, link, cluster, framework, model };
 
-void read_entry(Entry entry, const std::string& file, std::string_view text, Catalog& catalog,
-                Report& report) {
+// In this order: clusters name devices and links.
+constexpr std::pair<std::string_view, Entry> folders[] = {{"devices", Entry::device},
+                                                          {"links", Entry::link},
+                                                          {"clusters", Entry::cluster},
+                                                          {"frameworks", Entry::framework},
+                                                          {"models", Entry::model}};
+
+void read_entry(Entry entry, std::string_view folder, const std::string& file,
+                std::string_view text, Catalog& catalog, Report& report) {
     const std::uint32_t source = report.add_source(file, text);
     const auto tree = parse_yaml({source, 0, 0}, report);
     if (!tree) return;
     const std::string stem = std::filesystem::path(file).stem().string();
+    if (entry != Entry::model && tree->kind == YamlNode::Kind::mapping) {
+        static const YamlNode none;
+        const YamlNode* sources = tree->find("sources");
+        add_constants(fmt::format("{}/{}", folder, stem), *tree, "",
+                      sources == nullptr ? none : *sources, catalog.constants);
+    }
     Fields fields(*tree, tree->place, "", report);
     switch (entry) {
         case Entry::device: {
@@ -93,6 +146,23 @@ void read_entry(Entry entry, const std::string& file, std::string_view text, Cat
             read_costs(fields, link.costs);
             read_sources(fields);
             catalog.links.insert_or_assign(stem, std::move(link));
+            break;
+        }
+        case Entry::cluster: {
+            ClusterKind cluster;
+            std::string name;
+            fields.text("name", Need::optional, name, stem);
+            read_cluster_kind(fields, catalog, cluster);
+            read_sources(fields);
+            catalog.clusters.insert_or_assign(stem, std::move(cluster));
+            break;
+        }
+        case Entry::framework: {
+            FrameworkProfile profile;
+            profile.software.name = stem;
+            read_profile(fields, profile);
+            read_sources(fields);
+            catalog.frameworks.insert_or_assign(stem, std::move(profile));
             break;
         }
         case Entry::model: {
@@ -127,6 +197,14 @@ Result<LinkKind> find_link(const Catalog& catalog, std::string_view name) {
     return find(catalog.links, "link", name);
 }
 
+Result<ClusterKind> find_cluster(const Catalog& catalog, std::string_view name) {
+    return find(catalog.clusters, "cluster", name);
+}
+
+Result<FrameworkProfile> find_framework(const Catalog& catalog, std::string_view name) {
+    return find(catalog.frameworks, "framework", name);
+}
+
 Result<Transformer> find_model(const Catalog& catalog, std::string_view name) {
     return find(catalog.models, "model", name);
 }
@@ -148,11 +226,16 @@ void read_device(Fields& fields, bool has_base, Device& into) {
     read_seconds(fields, "memory_launch", into.memory_launch_s);
     read_gemm({fields, "gemm", Need::optional, "{cap: 0.755}"}, into.gemm);
 
-    Fields flash(fields, "flash", Need::optional, "{forward: 0.55, backward: 0.45}");
-    flash.number("forward", Need::optional, into.flash.forward, fraction);
-    flash.number("backward", Need::optional, into.flash.backward, fraction);
-    read_seconds(flash, "launch_forward", into.flash_launch_forward_s);
-    read_seconds(flash, "launch_backward", into.flash_launch_backward_s);
+    {
+        Fields flash(fields, "flash", Need::optional, "{forward: 0.55, backward: 0.45}");
+        read_fractions(flash, into.flash);
+        read_seconds(flash, "launch_forward", into.flash_launch_forward_s);
+        read_seconds(flash, "launch_backward", into.flash_launch_backward_s);
+    }
+    {
+        Fields flash(fields, "flash-1", Need::optional, "{forward: 0.35, backward: 0.27}");
+        read_fractions(flash, into.flash_1);
+    }
 
     fields.boolean("fitted", Need::optional, into.fitted);
     read_sources(fields);
@@ -180,8 +263,7 @@ void read_model(Fields& fields, bool has_base, Transformer& into) {
                         {{"layernorm", Norm::layernorm}, {"rmsnorm", Norm::rmsnorm}});
     fields.choice<Positions>("positions", "positions", Need::optional, into.positions,
                              {{"learned", Positions::learned}, {"rotary", Positions::rotary}});
-    fields.choice<Attention>("attention", "attention", Need::optional, into.attention,
-                             {{"unfused", Attention::unfused}, {"flash", Attention::flash}});
+    read_attention(fields, into.attention);
     fields.boolean("tied_embeddings", Need::optional, into.tied_embeddings);
     fields.boolean("bias", Need::optional, into.bias);
     fields.boolean("dropout", Need::optional, into.dropout);
@@ -202,6 +284,7 @@ void read_link(Fields& fields, bool has_base, LinkSpec& into) {
 void read_costs(Fields& fields, TransportCosts& into) {
     const Need need = Need::optional;
     fields.duration("message_overhead", need, into.message_overhead, link_duration);
+    fields.rate("message_rate", need, into.message_rate);
     fields.duration("collective_start", need, into.collective_start, link_duration);
     fields.duration("collective_per_sqrt_mib", need, into.collective_per_sqrt_mib, link_duration);
     fields.number("collective_edge", need, into.collective_edge,
@@ -211,11 +294,11 @@ void read_costs(Fields& fields, TransportCosts& into) {
 tl::expected<Catalog, Diagnostics> embedded_catalog() {
     Catalog catalog;
     Report report;
-    for (const EmbeddedFile& file : embedded_files()) {
-        const std::string folder = std::filesystem::path(file.path).parent_path().filename();
-        for (const auto& [name, entry] : folders) {
+    for (const auto& [name, entry] : folders) {
+        for (const EmbeddedFile& file : embedded_files()) {
+            const std::string folder = std::filesystem::path(file.path).parent_path().filename();
             if (folder != name) continue;
-            read_entry(entry, std::string(file.path), file.text, catalog, report);
+            read_entry(entry, name, std::string(file.path), file.text, catalog, report);
         }
     }
     if (report.errors() > 0) return tl::unexpected(report.diagnostics());
@@ -230,13 +313,14 @@ tl::expected<Catalog, Diagnostics> with_directory(Catalog catalog,
         for (const std::filesystem::path& path : yaml_files(directory / name)) {
             ++files;
             const FileText file = read_file(path.string());
-            if (file.text) read_entry(entry, path.string(), *file.text, catalog, report);
+            if (file.text) read_entry(entry, name, path.string(), *file.text, catalog, report);
             if (!file.text) report.error(report.add_source(path.string(), ""), file.why_not);
         }
     }
     if (files == 0) {
         report.error(report.add_source(directory.string(), ""),
-                     "no catalog; it needs .yaml files in devices/, links/ or models/");
+                     "no catalog; it needs .yaml files in devices/, links/, clusters/, "
+                     "frameworks/ or models/");
     }
     if (report.errors() > 0) return tl::unexpected(report.diagnostics());
     return catalog;

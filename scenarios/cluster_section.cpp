@@ -47,9 +47,9 @@ std::optional<VertexId> find_vertex(const std::string& name, const Names& names,
     return std::nullopt;
 }
 
-void read_device_key(Fields& cluster, const Catalog& catalog, Device& into) {
+void read_device_key(Fields& cluster, Need need, const Catalog& catalog, Device& into) {
     const auto find = [&catalog](std::string_view name) { return find_device(catalog, name); };
-    const YamlNode* node = cluster.value("device", Need::required, "a100-sxm-80gb");
+    const YamlNode* node = cluster.value("device", need, "a100-sxm-80gb");
     if (node == nullptr) return;
     if (node->kind != YamlNode::Kind::mapping) {
         cluster.look_up("device", Need::required, into, "a100-sxm-80gb", find);
@@ -65,46 +65,57 @@ void read_device_key(Fields& cluster, const Catalog& catalog, Device& into) {
 
 constexpr std::string_view fabric_example = "{shape: switch, bandwidth: 25 GB/s, latency: 5 us}";
 
-std::optional<Fabric> read_fabric(Fields& cluster, std::string_view key, Need need,
-                                  const Catalog& catalog, TransportCosts& costs) {
+// Reads over what `fabric` already holds.
+void read_fabric(Fields& cluster, std::string_view key, Need need, const Catalog& catalog,
+                 std::optional<Fabric>& fabric, TransportCosts& costs) {
     Fields fields(cluster, key, need, fabric_example);
-    if (!fields.present()) return std::nullopt;
-    Fabric fabric;
-    fields.look_up("shape", Need::required, fabric.shape, "switch", find_shape);
+    if (!fields.present()) return;
+    const bool has_base = fabric.has_value();
+    if (!has_base) fabric.emplace();
+    fields.look_up("shape", has_base ? Need::optional : Need::required, fabric->shape, "switch",
+                   find_shape);
 
-    LinkKind kind;
+    LinkKind kind{.name = {}, .spec = fabric->link, .costs = costs};
     fields.look_up("link", Need::optional, kind, "nvlink3",
                    [&catalog](std::string_view name) { return find_link(catalog, name); });
-    read_link(fields, fields.has("link"), kind.spec);
+    read_link(fields, has_base || fields.has("link"), kind.spec);
     read_costs(fields, kind.costs);
-    fabric.link = kind.spec;
+    fabric->link = kind.spec;
     costs = kind.costs;
 
-    ShapeParameters& parameters = fabric.parameters;
+    ShapeParameters& parameters = fabric->parameters;
     fields.integers("dimensions", Need::optional, parameters.dimensions, {1, devices_max, 4},
                     "[4, 2]");
     fields.number("oversubscription", Need::optional, parameters.oversubscription,
                   {.min = 1, .max = 1e6, .above_min = false, .example = "2"});
     fields.integer("leaf_ports", Need::optional, parameters.leaf_ports, {1, devices_max, 32});
     for (const std::string_view name : {"dimensions", "oversubscription", "leaf_ports"}) {
-        if (fabric.shape == nullptr || !fields.has(name)) continue;
-        const auto& takes = fabric.shape->parameters;
+        if (fabric->shape == nullptr || !fields.has(name)) continue;
+        const auto& takes = fabric->shape->parameters;
         if (std::ranges::find(takes, name) != takes.end()) continue;
         fields.error_at_key(name, fmt::format("shape '{}' does not take '{}'; remove it",
-                                              fabric.shape->name, name));
+                                              fabric->shape->name, name));
     }
-    return fabric;
 }
 
-void read_nodes(Fields& cluster, const Catalog& catalog, ClusterSection& section) {
-    std::int64_t nodes = 0, devices_per_node = 0;
+void read_nodes(Fields& cluster, const Catalog& catalog, const ClusterKind& base,
+                ClusterSection& section) {
+    std::int64_t nodes = 0, devices_per_node = base.devices_per_node;
     cluster.integer("nodes", Need::required, nodes, {1, devices_max, 2});
-    cluster.integer("devices_per_node", Need::required, devices_per_node, {1, devices_max, 8});
-    const Need node_need = devices_per_node > 1 ? Need::required : Need::optional;
-    const Need fabric_need = nodes > 1 ? Need::required : Need::optional;
+    cluster.integer("devices_per_node", devices_per_node > 0 ? Need::optional : Need::required,
+                    devices_per_node, {1, devices_max, 8});
     ClusterShape shape;
-    shape.node = read_fabric(cluster, "node", node_need, catalog, section.node);
-    shape.fabric = read_fabric(cluster, "fabric", fabric_need, catalog, section.fabric);
+    shape.node = base.node;
+    shape.fabric = base.fabric;
+    section.node = base.node_costs;
+    section.fabric = base.fabric_costs;
+    const auto need = [](bool joins, const std::optional<Fabric>& known) {
+        return joins && !known ? Need::required : Need::optional;
+    };
+    read_fabric(cluster, "node", need(devices_per_node > 1, base.node), catalog, shape.node,
+                section.node);
+    read_fabric(cluster, "fabric", need(nodes > 1, base.fabric), catalog, shape.fabric,
+                section.fabric);
 
     const std::int64_t devices = nodes * devices_per_node;  // at most 2^40
     if (devices > devices_max) {
@@ -198,7 +209,7 @@ void read_links(Fields& graph, const Catalog& catalog, const Names& names, Graph
 }
 
 void read_graph(Fields& cluster, const Catalog& catalog, ClusterSection& section) {
-    for (const std::string_view key : {"nodes", "devices_per_node", "node", "fabric"}) {
+    for (const std::string_view key : {"base", "nodes", "devices_per_node", "node", "fabric"}) {
         if (!cluster.has(key)) continue;
         cluster.error_at_key(key, fmt::format("'{}' and 'graph' both say how devices are joined; "
                                               "remove one of them",
@@ -225,6 +236,7 @@ void read_graph(Fields& cluster, const Catalog& catalog, ClusterSection& section
 
 void slow_down(GraphDraft& draft, const std::vector<SlowLink>& slow_links, Report& report) {
     if (slow_links.empty()) return;
+    draft.blocks.clear();
     const Names names = names_of(draft);
     std::map<std::pair<VertexId, VertexId>, std::pair<const SlowLink*, bool>> slow;
     for (const SlowLink& link : slow_links) {
@@ -257,6 +269,14 @@ void slow_down(GraphDraft& draft, const std::vector<SlowLink>& slow_links, Repor
 
 }  // namespace
 
+void read_cluster_kind(Fields& fields, const Catalog& catalog, ClusterKind& into) {
+    read_device_key(fields, Need::required, catalog, into.device);
+    fields.integer("devices_per_node", Need::required, into.devices_per_node, {1, devices_max, 8});
+    const Need node_need = into.devices_per_node > 1 ? Need::required : Need::optional;
+    read_fabric(fields, "node", node_need, catalog, into.node, into.node_costs);
+    read_fabric(fields, "fabric", Need::required, catalog, into.fabric, into.fabric_costs);
+}
+
 ClusterSection read_cluster(Fields& scenario, const Catalog& catalog) {
     ClusterSection section;
     const std::size_t errors = scenario.report().errors();
@@ -264,11 +284,17 @@ ClusterSection read_cluster(Fields& scenario, const Catalog& catalog) {
         Fields cluster(scenario, "cluster", Need::required,
                        "{device: a100-sxm-80gb, nodes: 2, devices_per_node: 8, ...}");
         section.sound = cluster.present();
-        read_device_key(cluster, catalog, section.device);
+        ClusterKind base;
+        const bool has_base = cluster.look_up(
+            "base", Need::optional, base, "selene",
+            [&catalog](std::string_view name) { return find_cluster(catalog, name); });
+        section.device = base.device;
+        read_device_key(cluster, has_base ? Need::optional : Need::required, catalog,
+                        section.device);
         if (cluster.has("graph")) {
             read_graph(cluster, catalog, section);
         } else {
-            read_nodes(cluster, catalog, section);
+            read_nodes(cluster, catalog, base, section);
         }
     }
     section.sound = section.sound && scenario.report().errors() == errors;

@@ -25,6 +25,9 @@ struct ClusterSection {
     bool sound = false;                 // nothing in the section was wrong
 };
 
+/// Device, devices_per_node, node and fabric, as a catalog has them.
+void read_cluster_kind(Fields& fields, const Catalog& catalog, ClusterKind& into);
+
 /// Reads the key `cluster` of a scenario.
 ClusterSection read_cluster(Fields& scenario, const Catalog& catalog);
 

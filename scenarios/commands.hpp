@@ -27,7 +27,24 @@ struct RunOptions {
     ScenarioOptions scenarios;
     bool json = false;
     bool audit = false;
+    bool fold = true;
     std::string trace;  // a file, or empty
+};
+
+struct ValidateOptions {
+    ScenarioOptions scenarios;  // files may be folders
+    std::string csv, plot;      // files, or empty
+    bool json = false;
+    bool rows = false;  // a line for each
+    std::uint32_t jobs = 1;
+};
+
+struct CalibrateOptions {
+    std::vector<std::string> files;
+    std::string device, out;     // a base and what is written, or both empty
+    std::string link, link_out;  // likewise
+    std::vector<std::string> only;
+    bool json = false;
 };
 
 struct CollectiveOptions {
@@ -52,6 +69,8 @@ struct RingCurveOptions {
 int init_command(const std::string& file);
 int run_command(const RunOptions& options);
 int traffic_command(const ScenarioOptions& options, bool json);
+int validate_command(const ValidateOptions& options);
+int calibrate_command(const CalibrateOptions& options);
 int check_command(const ScenarioOptions& options);
 int list_command(const std::string& what, const std::string& catalog);
 int collective_command(const CollectiveOptions& options);

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -14,39 +12,19 @@
 #include "results/ring_curves.hpp"
 #include "scenarios/arguments.hpp"
 #include "scenarios/commands.hpp"
+#include "scenarios/drawing.hpp"
 #include "scenarios/progress.hpp"
 
 namespace fourfold {
 namespace {
 
-// Writes `name` in `folder` through `content`; an error message and false if that fails.
-bool write_file(const std::filesystem::path& folder, const std::string& name,
-                const std::function<void(std::ostream&)>& content) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    std::ofstream file(folder / name, std::ios::binary);
-    if (file) content(file);
-    file.close();
-    if (!file) fmt::print(stderr, "{}: error: cannot be written\n", (folder / name).string());
-    return static_cast<bool>(file);
-}
-
-int draw(const std::filesystem::path& folder, const std::string& stem) {
-    const Result<Drawing> drawing = run_gnuplot(folder, stem + ".gp");
-    if (!drawing) {
-        fmt::print(stderr, "{}: error: {}\n", (folder / (stem + ".gp")).string(),
-                   drawing.error().what);
-        return failed;
+// Draws `stem`.gp in `folder`, whose CSV is beside it.
+int draw_curves(const std::filesystem::path& folder, const std::string& stem) {
+    const int code = draw(folder / (stem + ".gp"));
+    if (code == done) {
+        fmt::print("wrote {0}.csv, {0}.gp, {0}.svg and {0}.png in {1}\n", stem, folder.string());
     }
-    if (*drawing == Drawing::gnuplot_missing) {
-        fmt::print(stderr,
-                   "{0}: written, but not drawn: gnuplot is not installed (package gnuplot-nox); "
-                   "later: cd {1} && gnuplot {2}.gp\n",
-                   (folder / (stem + ".gp")).string(), folder.string(), stem);
-        return tool_missing;
-    }
-    fmt::print("wrote {0}.csv, {0}.gp, {0}.svg and {0}.png in {1}\n", stem, folder.string());
-    return done;
+    return code;
 }
 
 // The first problem of several results, if any has one.
@@ -106,11 +84,11 @@ int idle_curve_command(const IdleCurveOptions& options) {
             rows.insert(rows.end(), some->begin(), some->end());
         }
     }
-    const bool written = write_file(options.out, "idle.csv",
-                                    [&](std::ostream& out) { write_idle_csv(out, rows); }) &&
-                         write_file(options.out, "idle.gp",
-                                    [&](std::ostream& out) { write_idle_gnuplot(out, rows); });
-    return written ? draw(options.out, "idle") : failed;
+    const std::filesystem::path folder = options.out;
+    const bool written =
+        write_file(folder / "idle.csv", [&](std::ostream& out) { write_idle_csv(out, rows); }) &&
+        write_file(folder / "idle.gp", [&](std::ostream& out) { write_idle_gnuplot(out, rows); });
+    return written ? draw_curves(folder, "idle") : failed;
 }
 
 int ring_curve_command(const RingCurveOptions& options) {
@@ -135,12 +113,12 @@ int ring_curve_command(const RingCurveOptions& options) {
                                 .links = *network};
     const auto rows = ring_curves(question);
     if (!rows) return refuse(rows.error());
-    const bool written = write_file(options.out, "ring.csv",
-                                    [&](std::ostream& out) { write_ring_csv(out, *rows); }) &&
-                         write_file(options.out, "ring.gp", [&](std::ostream& out) {
-                             write_ring_gnuplot(out, question, *rows);
-                         });
-    return written ? draw(options.out, "ring") : failed;
+    const std::filesystem::path folder = options.out;
+    const bool written =
+        write_file(folder / "ring.csv", [&](std::ostream& out) { write_ring_csv(out, *rows); }) &&
+        write_file(folder / "ring.gp",
+                   [&](std::ostream& out) { write_ring_gnuplot(out, question, *rows); });
+    return written ? draw_curves(folder, "ring") : failed;
 }
 
 int collective_command(const CollectiveOptions& options) {

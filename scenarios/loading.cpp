@@ -44,6 +44,7 @@ std::optional<Loaded> load(const ScenarioOptions& options) {
             continue;
         }
         loaded.is_what_if = options.files.size() == 1 && scenarios->size() > 1;
+        loaded.files.insert(loaded.files.end(), scenarios->size(), file);
         std::move(scenarios->begin(), scenarios->end(), std::back_inserter(loaded.scenarios));
     }
     if (!sound) return std::nullopt;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scenarios/commands.hpp"
@@ -10,7 +11,8 @@ namespace fourfold {
 
 struct Loaded {
     std::vector<Scenario> scenarios;
-    bool is_what_if = false;  // one file: a base and its changes
+    std::vector<std::string> files;  // of each scenario, the one that it was read from
+    bool is_what_if = false;         // one file: a base and its changes
 };
 
 /// Loads all files of a command line; nothing if any has a problem, after printing them all to

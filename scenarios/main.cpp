@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "scenarios/commands.hpp"
@@ -81,6 +82,7 @@ int run_main(int argc, char** argv) {
     add_scenario_options(*run, run_options.scenarios);
     run->add_flag("--json", run_options.json, "print JSON");
     run->add_flag("--audit", run_options.audit, "check the timeline by independent code");
+    run->add_flag("!--no-fold", run_options.fold, "simulate devices that behave alike, too");
     run->add_option("--trace", run_options.trace, "write a Chrome trace (opens in Perfetto)")
         ->type_name("FILE.json");
     run->callback([&] { code = run_command(run_options); });
@@ -91,6 +93,43 @@ int run_main(int argc, char** argv) {
     add_scenario_options(*traffic, traffic_options);
     traffic->add_flag("--json", traffic_as_json, "print JSON");
     traffic->callback([&] { code = traffic_command(traffic_options, traffic_as_json); });
+
+    ValidateOptions validate_options;
+    validate_options.jobs = std::max(1U, std::thread::hardware_concurrency());
+    CLI::App* validate =
+        app.add_subcommand("validate", "compare predicted with published step times");
+    add_scenario_options(*validate, validate_options.scenarios);
+    validate->get_option("SCENARIO")->description("scenario files (YAML), or folders of them");
+    validate->add_flag("--rows", validate_options.rows, "print a line for each scenario, too");
+    validate->add_flag("--json", validate_options.json, "print JSON");
+    validate->add_option("--csv", validate_options.csv, "write a line for each scenario")
+        ->type_name("FILE.csv");
+    validate->add_option("--plot", validate_options.plot, "draw predicted over measured (gnuplot)")
+        ->type_name("FILE.svg");
+    validate->add_option("--jobs", validate_options.jobs, "scenarios simulated at a time")
+        ->check(CLI::Range(1U, 1024U));
+    validate->callback([&] { code = validate_command(validate_options); });
+
+    CalibrateOptions calibrate_options;
+    CLI::App* calibrate =
+        app.add_subcommand("calibrate", "fit a device's and a link's constants on measured kernels");
+    calibrate->add_option("TABLE", calibrate_options.files, "CSV, or what nccl-tests printed")
+        ->required();
+    CLI::Option* base = calibrate->add_option("--device", calibrate_options.device,
+                                              "what to start from: a catalog's name or a .yaml");
+    CLI::Option* base_out = calibrate->add_option("--out", calibrate_options.out, "device to write");
+    base->type_name("BASE")->needs(base_out->type_name("FILE.yaml")->needs(base));
+    CLI::Option* link = calibrate->add_option("--link", calibrate_options.link,
+                                              "what to start from: a catalog's name or a .yaml");
+    CLI::Option* link_out =
+        calibrate->add_option("--link-out", calibrate_options.link_out, "link to write");
+    link->type_name("BASE")->needs(link_out->type_name("FILE.yaml")->needs(link));
+    calibrate
+        ->add_option("--only", calibrate_options.only, "whose rows, where a table has several")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
+    calibrate->add_flag("--json", calibrate_options.json, "print JSON");
+    calibrate->callback([&] { code = calibrate_command(calibrate_options); });
 
     ScenarioOptions check_options;
     CLI::App* check =

@@ -73,8 +73,12 @@ int run_command(const RunOptions& options) {
         Progress progress(scenarios.size());
         for (const Scenario& scenario : scenarios) {
             progress.next(scenario.name);
-            Result<Evaluation> evaluation = evaluate(
-                scenario.step, scenario.graph, {.links = scenario.links, .audit = options.audit});
+            // A trace shows every device.
+            Result<Evaluation> evaluation = evaluate(scenario.step, scenario.graph,
+                                                     {.links = scenario.links,
+                                                      .audit = options.audit,
+                                                      .fold = options.fold && options.trace.empty(),
+                                                      .uncertainty = !loaded->is_what_if});
             if (!evaluation) {
                 fmt::print(stderr, "{}: error: {}\n", scenario.name, evaluation.error().what);
                 return failed;

@@ -26,12 +26,15 @@ constexpr std::int64_t degree_max = std::int64_t{1} << 20;
 constexpr std::int64_t micro_batches_max = 65'536;
 constexpr Reals slowdown{.min = 0, .max = 1e6, .above_min = true, .example = "1.3"};
 
-void read_model_key(Fields& scenario, const Catalog& catalog, Transformer& into) {
+// `profile`: what the framework makes of a model, unless the scenario says otherwise.
+void read_model_key(Fields& scenario, const Catalog& catalog, const FrameworkProfile& profile,
+                    Transformer& into) {
     const auto find = [&catalog](std::string_view name) { return find_model(catalog, name); };
     const YamlNode* node = scenario.value("model", Need::required, "gpt3-175b");
     if (node == nullptr) return;
     if (node->kind != YamlNode::Kind::mapping) {
         scenario.look_up("model", Need::required, into, "gpt3-175b", find);
+        apply(profile, into);
         return;
     }
     Fields fields(scenario, "model", Need::required, "gpt3-175b");
@@ -39,7 +42,27 @@ void read_model_key(Fields& scenario, const Catalog& catalog, Transformer& into)
     if (fields.look_up("base", Need::optional, into, "gpt3-175b", find) && node->keys.size() > 1) {
         into.name += " (changed)";
     }
+    apply(profile, into);
     read_model(fields, fields.has("base"), into);
+}
+
+FrameworkProfile read_framework_key(Fields& scenario, const Catalog& catalog) {
+    FrameworkProfile profile;
+    const auto find = [&catalog](std::string_view name) { return find_framework(catalog, name); };
+    const YamlNode* node = scenario.value("framework", Need::optional, "mcore-2024");
+    if (node == nullptr) return profile;
+    if (node->kind != YamlNode::Kind::mapping) {
+        scenario.look_up("framework", Need::optional, profile, "mcore-2024", find);
+        return profile;
+    }
+    Fields fields(scenario, "framework", Need::optional, "mcore-2024");
+    profile.software.name = "custom";
+    if (fields.look_up("base", Need::optional, profile, "mcore-2024", find) &&
+        node->keys.size() > 1) {
+        profile.software.name += " (changed)";
+    }
+    read_profile(fields, profile);
+    return profile;
 }
 
 // ----------------------------------------------------------------------------------- the split
@@ -47,9 +70,10 @@ void read_model_key(Fields& scenario, const Catalog& catalog, Transformer& into)
 void read_order(Fields& parallel, Split& split) {
     constexpr std::string_view example = "[tensor, data, pipeline]";
     constexpr std::pair<std::string_view, SplitAxis> axes[] = {{"tensor", SplitAxis::tensor},
+                                                               {"context", SplitAxis::context},
                                                                {"pipeline", SplitAxis::pipeline},
                                                                {"data", SplitAxis::data}};
-    const std::string_view names[] = {"tensor", "pipeline", "data"};
+    const std::string_view names[] = {"tensor", "context", "pipeline", "data"};
     const std::size_t errors = parallel.report().errors();
     std::vector<SplitAxis> order;
     for (const YamlNode* word : parallel.words("order", Need::optional, example)) {
@@ -66,27 +90,70 @@ void read_order(Fields& parallel, Split& split) {
         }
     }
     if (!parallel.has("order") || parallel.report().errors() > errors) return;
+    // Where the sequence is not cut, the context axis need not be named.
+    if (std::ranges::find(order, SplitAxis::context) == order.end() && split.context == 1) {
+        order.push_back(SplitAxis::context);
+    }
     if (order.size() != split.order.size()) {
-        parallel.error("order", fmt::format("'order' names {} of the 3 axes; write for example {}",
-                                            order.size(), example));
+        const std::string axes_named = split.context == 1
+                                           ? fmt::format("{} of the 3 axes", order.size() - 1)
+                                           : fmt::format("{} of the 4 axes", order.size());
+        parallel.error(
+            "order",
+            fmt::format("'order' names {}; write for example {}", axes_named,
+                        split.context == 1 ? example : "[tensor, context, data, pipeline]"));
         return;
     }
     std::ranges::copy(order, split.order.begin());
 }
 
+// How layers are dealt to stages, until the number of stages is known.
+struct StageLayout {
+    bool lighter_ends = false;
+    std::vector<std::int64_t> layers;
+};
+
+void read_stage_layers(Fields& parallel, StageLayout& layout) {
+    constexpr std::string_view example = "[2, 3, 3, 2]";
+    const YamlNode* node = parallel.value("stage_layers", Need::optional, example);
+    if (node == nullptr) return;
+    if (node->kind == YamlNode::Kind::list) {
+        parallel.integers("stage_layers", Need::optional, layout.layers, {0, 1 << 14, 2}, example);
+        return;
+    }
+    parallel.choice<bool>("stage_layers", "way to deal layers to stages", Need::optional,
+                          layout.lighter_ends, {{"even", false}, {"lighter_ends", true}});
+}
+
+// The first and the last stage have a layer less, in place of the embedding and the head (Qi et al.
+// 2024, sec. 5.1; Megatron-LM, --account-for-embedding-in-pipeline-split).
+void deal_layers(const StageLayout& layout, const YamlNode& tree, TrainingStep& step,
+                 Report& report) {
+    step.stage_layers = layout.layers;
+    const std::int64_t stages = step.stages();
+    if (!layout.lighter_ends || stages == 1) return;
+    if ((step.model.layers + 2) % stages != 0 || step.model.layers + 2 < 2 * stages) {
+        report.error(locate(tree, "parallel.stage_layers"),
+                     fmt::format("{} layers and two for embedding and head cannot be divided among "
+                                 "{} stages",
+                                 step.model.layers, stages));
+        return;
+    }
+    step.stage_layers.assign(static_cast<std::size_t>(stages), (step.model.layers + 2) / stages);
+    --step.stage_layers.front();
+    --step.stage_layers.back();
+}
+
 // Returns: whether the file says how many ways data is split; else what is left over is.
-bool read_parallel(Fields& scenario, TrainingStep& step) {
+bool read_parallel(Fields& scenario, TrainingStep& step, StageLayout& layout) {
     Fields parallel(scenario, "parallel", Need::optional, "{tensor: 8, pipeline: 2}");
     Split& split = step.split;
     parallel.integer("tensor", Need::optional, split.tensor, {1, degree_max, 8});
+    parallel.integer("context", Need::optional, split.context, {1, degree_max, 2});
     parallel.integer("pipeline", Need::optional, split.pipeline, {1, degree_max, 2});
     const bool has_data = parallel.has("data");
     parallel.integer("data", Need::optional, split.data, {1, degree_max, 2});
-    parallel.choice<Sharding>("sharding", "sharding", Need::optional, split.sharding,
-                              {{"none", Sharding::none},
-                               {"optimizer", Sharding::optimizer},
-                               {"gradients", Sharding::gradients},
-                               {"weights", Sharding::weights}});
+    read_sharding(parallel, split.sharding);
     parallel.choice<ShardUnit>("shard_unit", "shard unit", Need::optional, split.shard_unit,
                                {{"layer", ShardUnit::layer}, {"model", ShardUnit::model}});
     parallel.boolean("sequence_parallel", Need::optional, split.sequence_parallel);
@@ -94,6 +161,7 @@ bool read_parallel(Fields& scenario, TrainingStep& step) {
     parallel.boolean("vocabulary_parallel", Need::optional, split.vocabulary_parallel);
     parallel.bytes("bucket", Need::optional, step.bucket, "25 MiB");
     read_order(parallel, split);
+    read_stage_layers(parallel, layout);
     return has_data;
 }
 
@@ -109,9 +177,7 @@ void read_schedule(Fields& scenario, TrainingStep& step) {
     Fields schedule(scenario, "schedule", Need::optional, "{kind: 1f1b}");
     schedule.look_up("kind", Need::required, step.schedule, "1f1b", find_schedule);
     schedule.integer("chunks", Need::optional, step.chunks, {1, 1024, 2});
-    schedule.choice<PointToPoint>(
-        "point_to_point", "kind of point-to-point message", Need::optional, step.point_to_point,
-        {{"overlapped", PointToPoint::overlapped}, {"blocking", PointToPoint::blocking}});
+    read_point_to_point(schedule, step.point_to_point);
 }
 
 void read_details(Fields& scenario, TrainingStep& step) {
@@ -123,11 +189,12 @@ void read_details(Fields& scenario, TrainingStep& step) {
     int bits = 16;
     scenario.choice<int>("precision", "precision", Need::optional, bits,
                          {{"bf16", 16}, {"fp16", 16}});
-    scenario.choice<std::int64_t>("gradient_precision", "gradient precision", Need::optional,
-                                  step.gradient_bytes, {{"fp32", 4}, {"bf16", 2}, {"fp16", 2}});
+    read_gradient_precision(scenario, step.gradient_bytes);
     Fields overlap(scenario, "overlap", Need::optional, "{gradients: true, parameters: true}");
     overlap.boolean("gradients", Need::optional, step.overlap_gradients);
     overlap.boolean("parameters", Need::optional, step.overlap_parameters);
+    overlap.boolean("optimizer", Need::optional, step.overlap_optimizer);
+    read_tensor_overlap(overlap, step.framework.tensor_overlap);
     scenario.boolean("gradient_clipping", Need::optional, step.gradient_norm);
 
     Fields collectives(scenario, "collectives", Need::optional, "{algorithm: ring}");
@@ -236,6 +303,7 @@ std::optional<Published> read_published(Fields& scenario) {
     fields.duration("step_time", Need::required, published.step_time,
                     {Duration(1), any_duration.max});
     fields.text("source", Need::required, published.source, "its paper, table");
+    fields.text("group", Need::optional, published.group, "its paper");
     return published;
 }
 
@@ -318,7 +386,9 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
     {
         Fields fields(tree, tree.place, "", report);
         fields.text("name", Need::optional, scenario.name, "my scenario");
-        read_model_key(fields, catalog, step.model);
+        const FrameworkProfile profile = read_framework_key(fields, catalog);
+        apply(profile, step);
+        read_model_key(fields, catalog, profile, step.model);
         const std::size_t errors_of_model = report.errors() - errors;
 
         cluster = read_cluster(fields, catalog);
@@ -327,8 +397,9 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
         step.fabric = cluster.fabric;
 
         const std::size_t before_step = report.errors();
-        const bool has_data = read_parallel(fields, step);
-        const std::int64_t others = step.split.tensor * step.split.pipeline;
+        StageLayout layout;
+        const bool has_data = read_parallel(fields, step, layout);
+        const std::int64_t others = step.split.tensor * step.split.context * step.split.pipeline;
         if (!has_data && cluster.devices > 0) {
             step.split.data = std::max<std::int64_t>(1, cluster.devices / others);
         }
@@ -336,6 +407,9 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
         read_schedule(fields, step);
         read_details(fields, step);
         read_measured(fields, step.measured);
+        if (errors_of_model == 0 && report.errors() == before_step) {
+            deal_layers(layout, tree, step, report);
+        }
         step_sound = errors_of_model == 0 && report.errors() == before_step;
 
         fields.choice<LinkModel>("network", "network model", Need::optional, scenario.links,

@@ -20,6 +20,7 @@ namespace fourfold {
 struct Published {
     Duration step_time{};
     std::string source;
+    std::string group;  // which runs it is compared with; empty: none is named
 };
 
 struct Scenario {

@@ -81,11 +81,31 @@ Result<void> join_fabric(const ClusterShape& cluster, std::span<const VertexId> 
     return {};
 }
 
+/// See Graph::blocks.
+std::vector<std::uint32_t> blocks_of(const ClusterShape& cluster) {
+    const auto block = [](const Fabric& fabric, std::uint32_t endpoints) {
+        return fabric.shape->block(endpoints, fabric.parameters);
+    };
+    std::vector<std::uint32_t> blocks;
+    if (cluster.node && cluster.devices_per_node > 1) {
+        if (block(*cluster.node, cluster.devices_per_node) != cluster.devices_per_node) return {};
+    }
+    blocks.push_back(cluster.devices_per_node);
+    if (cluster.fabric && cluster.nodes > 1) {
+        if (cluster.fabric->shape->direct) return {};
+        const std::uint32_t leaf = block(*cluster.fabric, cluster.nodes * cluster.devices_per_node);
+        if (leaf == 0) return {};
+        blocks.push_back(leaf);
+    }
+    return blocks;
+}
+
 }  // namespace
 
 Result<GraphDraft> build_cluster(const ClusterShape& cluster) {
     if (auto fine = check_sizes(cluster); !fine) return tl::unexpected(fine.error());
     GraphDraft draft;
+    draft.blocks = blocks_of(cluster);
     std::vector<VertexId> devices;
     for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
         for (std::uint32_t device = 0; device < cluster.devices_per_node; ++device) {

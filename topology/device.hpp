@@ -35,7 +35,8 @@ struct Device {
     double memory_efficiency = 0.85;  // of memory_bandwidth, in bandwidth-bound kernels
     double memory_launch_s = 2e-6;    // per bandwidth-bound kernel
     GemmConstants gemm;
-    AttentionConstants flash;  // the implementation that the device's software brings
+    AttentionConstants flash;                // FlashAttention-2 or cuDNN
+    AttentionConstants flash_1{0.35, 0.27};  // the first FlashAttention
     double flash_launch_forward_s = 5e-6;
     double flash_launch_backward_s = 8e-6;
     bool fitted = false;  // on kernels of this very device, not taken from the sheet

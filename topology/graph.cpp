@@ -163,12 +163,46 @@ Result<Graph> seal(GraphDraft draft) {
         std::make_unique<const Adjacency>(adjacency(draft.vertices.size(), draft.links));
     graph.vertices_ = std::move(draft.vertices);
     graph.links_ = std::move(draft.links);
+    graph.blocks_ = std::move(draft.blocks);
     graph.devices_.resize(draft.devices);
     for (const VertexId id : ids<VertexId>(graph.vertices_.size())) {
         if (graph[id].is_device) graph.devices_[graph[id].device.value] = id;
     }
     if (auto fine = check_reach(graph); !fine) return tl::unexpected(fine.error());
     return graph;
+}
+
+Graph with_rates(const Graph& graph, double within, double across) {
+    // The one node whose devices a switch joins; `several` or `nobody` otherwise.
+    constexpr std::uint32_t nobody = ~std::uint32_t{0}, several = nobody - 1;
+    std::vector<std::uint32_t> node(graph.vertices().size(), nobody);
+    const auto meet = [&](VertexId a, VertexId b) {
+        if (graph[a].is_device) return;
+        std::uint32_t& own = node[a.value];
+        const std::uint32_t other = graph[b].is_device ? graph[b].node : several;
+        own = own == nobody || own == other ? other : several;
+    };
+    for (const Link& link : graph.links()) {
+        meet(link.from, link.to);
+        meet(link.to, link.from);
+    }
+    const auto node_of = [&](VertexId vertex) {
+        return graph[vertex].is_device ? graph[vertex].node : node[vertex.value];
+    };
+    GraphDraft draft;
+    draft.vertices.assign(graph.vertices().begin(), graph.vertices().end());
+    draft.links.assign(graph.links().begin(), graph.links().end());
+    draft.blocks.assign(graph.blocks().begin(), graph.blocks().end());
+    draft.devices = static_cast<std::uint32_t>(graph.devices().size());
+    for (Link& link : draft.links) {
+        const std::uint32_t a = node_of(link.from), b = node_of(link.to);
+        const double factor = a == b && a < several ? within : across;
+        const double bandwidth = static_cast<double>(link.spec.bandwidth.value) * factor;
+        link.spec.bandwidth.value = std::max<std::int64_t>(1, std::llround(bandwidth));
+    }
+    Result<Graph> scaled = seal(std::move(draft));
+    FOURFOLD_CHECK(scaled, "a graph with other rates is no graph");
+    return std::move(*scaled);
 }
 
 }  // namespace fourfold

@@ -47,6 +47,7 @@ struct GraphDraft {
     std::vector<Vertex> vertices;
     std::vector<Link> links;
     std::uint32_t devices = 0;
+    std::vector<std::uint32_t> blocks;  // see Graph::blocks
 
     VertexId add_device(std::string name, std::uint32_t node);
     VertexId add_switch(std::string name);
@@ -73,6 +74,10 @@ class Graph {
     [[nodiscard]] std::uint32_t node_of(DeviceId device) const {
         return vertices_[devices_[device.value].value].node;
     }
+    /// Sizes of aligned blocks of devices, inner ones first, such that any two pairs of devices in
+    /// the same block, or in different blocks, of each size are joined alike, and only a device's
+    /// own ports can hold up its traffic. Empty: nothing of the kind is known.
+    [[nodiscard]] std::span<const std::uint32_t> blocks() const { return blocks_; }
     /// Cost: all vertices. A problem's text offers the closest name; its `where` is empty.
     [[nodiscard]] Result<VertexId> find(std::string_view name) const;
     /// "leaf0 -> node3.device0"
@@ -85,8 +90,13 @@ class Graph {
     std::vector<Vertex> vertices_;
     std::vector<Link> links_;
     std::vector<VertexId> devices_;
+    std::vector<std::uint32_t> blocks_;
     std::unique_ptr<const Adjacency> adjacency_;
 };
+
+/// A copy whose links run at `within` or `across` times their rate: links that end at devices of
+/// one node only (its own switch included), and all others.
+Graph with_rates(const Graph& graph, double within, double across);
 
 /// The parameter of `spec` that cannot be ("bandwidth", "latency" or "efficiency"), if there is
 /// one.

@@ -73,10 +73,14 @@ double tiled_time(const Gemm& gemm, const Device& device, const Tile& tile, doub
     return waves * tile_flops / rate + sums;
 }
 
-double flash_time(double matmuls, std::int64_t batch_heads, std::int64_t sequence,
-                  std::int64_t head_dim, double rate) {
-    const double one = 2 * real(batch_heads) * real(sequence) * real(sequence) * real(head_dim);
+double flash_time(double matmuls, const FlashCore& core, double rate) {
+    const double one =
+        2 * real(core.batch_heads) * real(core.queries) * real(core.keys) * real(core.head_dim);
     return matmuls * one * causal_half / rate;
+}
+
+const AttentionConstants& constants_of(const FlashCore& core, const Device& device) {
+    return core.first_generation ? device.flash_1 : device.flash;
 }
 
 }  // namespace
@@ -108,17 +112,13 @@ double memory_time(double bytes, const Device& device, int launches) {
            launches * device.memory_launch_s;
 }
 
-double flash_forward_time(std::int64_t batch_heads, std::int64_t sequence, std::int64_t head_dim,
-                          const Device& device) {
-    return flash_time(forward_matmuls, batch_heads, sequence, head_dim,
-                      device.peak * device.flash.forward) +
+double flash_forward_time(const FlashCore& core, const Device& device) {
+    return flash_time(forward_matmuls, core, device.peak * constants_of(core, device).forward) +
            device.flash_launch_forward_s;
 }
 
-double flash_backward_time(std::int64_t batch_heads, std::int64_t sequence, std::int64_t head_dim,
-                           const Device& device) {
-    return flash_time(backward_matmuls, batch_heads, sequence, head_dim,
-                      device.peak * device.flash.backward) +
+double flash_backward_time(const FlashCore& core, const Device& device) {
+    return flash_time(backward_matmuls, core, device.peak * constants_of(core, device).backward) +
            device.flash_launch_backward_s;
 }
 

@@ -22,10 +22,15 @@ double gemm_time(const Gemm& gemm, const Device& device);
 /// bytes / (efficiency * bandwidth) + launches.
 double memory_time(double bytes, const Device& device, int launches = 1);
 
-/// A fused causal attention core: `batch_heads` = sequences * query heads on this device.
-double flash_forward_time(std::int64_t batch_heads, std::int64_t sequence, std::int64_t head_dim,
-                          const Device& device);
-double flash_backward_time(std::int64_t batch_heads, std::int64_t sequence, std::int64_t head_dim,
-                           const Device& device);
+/// The part of a fused causal attention core that this device computes.
+struct FlashCore {
+    std::int64_t batch_heads = 1;  // sequences * query heads
+    std::int64_t queries = 1;      // of each sequence
+    std::int64_t keys = 1;
+    std::int64_t head_dim = 1;
+    bool first_generation = false;  // FlashAttention, not FlashAttention-2 or cuDNN
+};
+double flash_forward_time(const FlashCore& core, const Device& device);
+double flash_backward_time(const FlashCore& core, const Device& device);
 
 }  // namespace fourfold

@@ -1,11 +1,12 @@
 #include "workloads/layer.hpp"
 
-// The kernels of one device of a tensor group. No communication and no host time.
+// The kernels of one device of a tensor group, and the host time to issue them. No communication.
 //
-// N = micro_batch * sequence tokens. Per device: ad = (a / t) d, the width of its queries; qkv = ad
-// and twice the width of its keys; f = ffn / t; V = its vocabulary; S2 = micro_batch (a / t) s^2
-// scores; hs = h / t with sequence parallelism, else h. Numbers are bytes, of 16-bit activations;
-// "x 2" = launches, if not one. G(m, n, k) is a matrix multiplication.
+// N = micro_batch * sequence / context tokens. Per device: ad = (a / t) d, the width of its
+// queries; qkv = ad and twice the width of its keys; f = ffn / t; V = its vocabulary; S2 =
+// micro_batch (a / t) s^2 scores (with a cut sequence micro_batch (a / t) s^2 / context); hs = h /
+// t with sequence parallelism, else h. Numbers are bytes, of 16-bit activations; "x 2" = launches,
+// if not one. G(m, n, k) is a matrix multiplication.
 //
 //   site                  forward                       input gradient          weight gradient (W)
 //   attention_norm        4N hs                         6N hs x 2 + add 6N hs
@@ -23,7 +24,9 @@
 //   final_norm            4N hs                         6N hs x 2
 //   head                  G(N, V, h)                    G(N, h, V)              W
 //   loss                  to fp32 6N V, entropy 32N V   14N V
-//   optimizer             48 per parameter that the device owns
+//   optimizer             per parameter that the device owns, 48: fp16 or bf16 Adam with an fp32
+//                         master: unscale 6, norm 4, Adam 28, copy back 6, zero 4
+//   Bytes of loss and optimizer are those of a framework without a profile; profiles change them.
 //
 //   W: G(outputs, inputs, N), and the accumulation of its result over micro-batches:
 //      2 bytes a parameter where the gradient is fp32 (fused into the GEMM; 2 is what it moves more
@@ -60,6 +63,7 @@
 // the measured input gradient, because no part of a measured time is known to be the core's. FLOPs
 // stay those of the model's matrices.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -71,10 +75,6 @@ namespace {
 
 constexpr double accumulate_fused_bytes = 2;  // a parameter and micro-batch, above the GEMM's own
 constexpr double accumulate_separate_bytes = 6;  // read sum, read gradient, write sum, 16 bit each
-// fp16 or bf16 Adam with an fp32 master: unscale 6, norm 4, Adam 28, copy back 6, zero 4 bytes
-// (passes of Megatron-LM's optimizer; formulas: Adam reads the gradient 4, reads and writes m, v
-// and master 24).
-constexpr double optimizer_bytes = 48;
 
 constexpr std::int64_t softmax_batch_multiple = 4;
 constexpr std::int64_t softmax_sequence_max = 2048;
@@ -90,7 +90,7 @@ std::int64_t ceil_of(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 /// Sizes on one device, named as in the table above.
 struct Shape {
     std::int64_t tokens, hidden, query, qkv, first, second, vocab;  // first: outputs of mlp_first
-    std::int64_t sequence, head_dim, core_batch;
+    std::int64_t queries, keys, head_dim, core_batch;
     double n, h, hs, scores;
 };
 
@@ -105,51 +105,67 @@ Shape shape_of(const TrainingStep& step) {
     const std::int64_t parts = step.split.vocabulary_parallel ? t : 1;
 
     Shape shape{};
-    shape.tokens = step.micro_batch * model.sequence;
+    shape.tokens = step.tokens();
     shape.hidden = model.hidden;
     shape.query = heads * d;
     shape.qkv = (heads + 2 * kv_heads) * d;
     shape.first = (model.mlp == Mlp::swiglu ? 2 : 1) * ffn;
     shape.second = ffn;
     shape.vocab = padded_vocabulary(step) / parts;
-    shape.sequence = model.sequence;
+    shape.queries = model.sequence / step.split.context;
+    shape.keys = model.sequence;
     shape.head_dim = d;
     shape.core_batch = step.micro_batch * heads;
     shape.n = static_cast<double>(shape.tokens);
     shape.h = static_cast<double>(model.hidden);
     shape.hs = step.split.sequence_parallel ? shape.h / static_cast<double>(t) : shape.h;
-    shape.scores = static_cast<double>(shape.core_batch) * static_cast<double>(model.sequence) *
-                   static_cast<double>(model.sequence);
+    shape.scores = static_cast<double>(shape.core_batch) * static_cast<double>(shape.queries) *
+                   static_cast<double>(shape.keys);
     return shape;
 }
 
 struct Work {
     double seconds = 0;
     double flops = 0;
+    double host = 0, lead = 0;  // see Operation
     Work& operator+=(const Work& other) {
+        lead = std::max(lead, host + other.lead - seconds);
         seconds += other.seconds;
         flops += other.flops;
+        host += other.host;
         return *this;
     }
     friend Work operator+(Work a, const Work& b) { return a += b; }
 };
 
-/// Makes the kernels of one training step.
+/// Makes the kernels of one pass of a training step.
 struct Kernels {
     const TrainingStep& step;
-    Shape at = shape_of(step);
+    double launch_s;
+    Shape at;
+
+    Kernels(const TrainingStep& of, Pass pass)
+        : step(of), launch_s(launch_seconds(of.framework.host, pass)), at(shape_of(of)) {}
+
+    [[nodiscard]] Work kernel(double seconds, double flops, int launches) const {
+        const Host& host = step.framework.host;
+        const double issue = launches * launch_s;
+        if (host.blocking) return {seconds + issue + to_seconds(host.wait), flops};
+        return {seconds, flops, issue, issue};
+    }
 
     [[nodiscard]] Work gemm(std::int64_t m, std::int64_t n, std::int64_t k,
                             std::int64_t batch = 1) const {
         const Gemm shape{.m = m, .n = n, .k = k, .batch = batch};
-        return {gemm_time(shape, step.device), flops(shape)};
+        return kernel(gemm_time(shape, step.device), flops(shape), 1);
     }
     [[nodiscard]] Work memory(double bytes, int launches = 1) const {
-        return {memory_time(bytes, step.device, launches), 0};
+        return kernel(memory_time(bytes, step.device, launches), 0, launches);
     }
     [[nodiscard]] Work weight(std::int64_t outputs, std::int64_t inputs) const {
-        const double bytes =
-            step.gradient_bytes >= 4 ? accumulate_fused_bytes : accumulate_separate_bytes;
+        const double bytes = step.framework.accumulate_bytes.value_or(
+            step.gradient_bytes >= 4 ? accumulate_fused_bytes : accumulate_separate_bytes);
+        if (bytes == 0) return gemm(outputs, inputs, at.tokens);
         return gemm(outputs, inputs, at.tokens) +
                memory(bytes * static_cast<double>(outputs) * static_cast<double>(inputs));
     }
@@ -169,15 +185,23 @@ struct Kernels {
     }
     [[nodiscard]] Work dropout_backward() const { return memory(5 * at.n * at.hs); }
 
-    [[nodiscard]] bool flash() const { return step.model.attention == Attention::flash; }
+    [[nodiscard]] bool flash() const { return is_flash(step.model); }
+    [[nodiscard]] FlashCore flash_core() const {
+        return {.batch_heads = at.core_batch,
+                .queries = at.queries,
+                .keys = at.keys,
+                .head_dim = at.head_dim,
+                .first_generation = step.model.attention == Attention::flash_1};
+    }
     [[nodiscard]] bool fused_softmax() const {
-        return at.core_batch % softmax_batch_multiple == 0 && at.sequence <= softmax_sequence_max;
+        return step.framework.fused_softmax && at.core_batch % softmax_batch_multiple == 0 &&
+               at.keys <= softmax_sequence_max;
     }
     [[nodiscard]] Work bmm_to_scores() const {
-        return gemm(at.sequence, at.sequence, at.head_dim, at.core_batch);
+        return gemm(at.queries, at.keys, at.head_dim, at.core_batch);
     }
     [[nodiscard]] Work bmm_from_scores() const {
-        return gemm(at.sequence, at.head_dim, at.sequence, at.core_batch);
+        return gemm(at.queries, at.head_dim, at.keys, at.core_batch);
     }
     /// FLOPs of `matmuls` causal products of the attention core.
     [[nodiscard]] double flash_flops(double matmuls) const {
@@ -186,8 +210,7 @@ struct Kernels {
 
     [[nodiscard]] Work core_forward() const {
         if (flash()) {
-            return {flash_forward_time(at.core_batch, at.sequence, at.head_dim, step.device),
-                    flash_flops(2)};
+            return kernel(flash_forward_time(flash_core(), step.device), flash_flops(2), 1);
         }
         Work work = bmm_to_scores() + memory(0);
         work += fused_softmax() ? memory(4 * at.scores) : memory(22 * at.scores, 7);
@@ -199,8 +222,7 @@ struct Kernels {
 
     [[nodiscard]] Work core_backward() const {
         if (flash()) {
-            return {flash_backward_time(at.core_batch, at.sequence, at.head_dim, step.device),
-                    flash_flops(5)};
+            return kernel(flash_backward_time(flash_core(), step.device), flash_flops(5), 1);
         }
         Work work = memory(4 * at.n * static_cast<double>(at.query));
         work += bmm_to_scores();
@@ -235,6 +257,8 @@ struct List {
         operation.layer = layer;
         operation.seconds = work.seconds;
         operation.flops = work.flops;
+        operation.host = work.host;
+        operation.lead = work.lead;
         operations.push_back(operation);
     }
 };
@@ -344,13 +368,16 @@ void add_head_forward(List& list, const Kernels& make) {
     list.add(Site::final_norm, Pass::forward, make.memory(4 * at.n * at.hs));
     list.add(Site::head, Pass::forward, make.gemm(at.tokens, at.vocab, at.hidden));
     list.add(Site::loss, Pass::forward,
-             make.memory(6 * logits) + make.memory(32 * logits, entropy_launches));
+             make.memory(6 * logits) +
+                 make.memory(make.step.framework.loss_forward_bytes * logits, entropy_launches));
 }
 
 void add_head_backward(List& list, const Kernels& make) {
     const Shape& at = make.at;
     const double logits = at.n * static_cast<double>(at.vocab);
-    list.add(Site::loss, Pass::input_gradient, make.memory(14 * logits, entropy_backward_launches));
+    list.add(
+        Site::loss, Pass::input_gradient,
+        make.memory(make.step.framework.loss_backward_bytes * logits, entropy_backward_launches));
     list.add(Site::head, Pass::input_gradient, make.gemm(at.tokens, at.hidden, at.vocab));
     list.add(Site::head, Pass::weight_gradient, make.weight(at.vocab, at.hidden));
     list.add(Site::final_norm, Pass::input_gradient, make.norm_backward());
@@ -358,8 +385,13 @@ void add_head_backward(List& list, const Kernels& make) {
 
 }  // namespace
 
+double launch_seconds(const Host& host, Pass pass) {
+    const bool forward = pass == Pass::forward || pass == Pass::recompute;
+    return to_seconds(forward ? host.forward_launch : host.backward_launch);
+}
+
 std::vector<Operation> layer_forward(const TrainingStep& step, std::int32_t layer) {
-    const Kernels make{step};
+    const Kernels make(step, Pass::forward);
     List modelled{.layer = layer, .operations = {}};
     add_layer_forward(modelled, make, Pass::forward);
     if (!step.measured.layer) return modelled.operations;
@@ -371,7 +403,7 @@ std::vector<Operation> layer_forward(const TrainingStep& step, std::int32_t laye
 }
 
 std::vector<Operation> layer_backward(const TrainingStep& step, std::int32_t layer) {
-    const Kernels make{step};
+    const Kernels make(step, Pass::backward);
     List list{.layer = layer, .operations = {}};
     if (step.recompute == Recompute::full) {
         list.operations = layer_forward(step, layer);
@@ -385,7 +417,8 @@ std::vector<Operation> layer_backward(const TrainingStep& step, std::int32_t lay
         return list.operations;
     }
     if (step.recompute == Recompute::selective && !make.flash()) {
-        list.add(Site::attention_core, Pass::recompute, make.core_forward());
+        list.add(Site::attention_core, Pass::recompute,
+                 Kernels(step, Pass::recompute).core_forward());
     }
     add_layer_backward(list, make);
     return list.operations;
@@ -396,7 +429,7 @@ std::vector<Operation> embedding_forward(const TrainingStep& step) {
     if (step.measured.embedding) {
         list.add(Site::embedding, Pass::forward, {to_seconds(step.measured.embedding->forward), 0});
     } else {
-        add_embedding_forward(list, Kernels{step});
+        add_embedding_forward(list, Kernels(step, Pass::forward));
     }
     return list.operations;
 }
@@ -408,14 +441,14 @@ std::vector<Operation> embedding_backward(const TrainingStep& step) {
             step.measured.embedding->input_gradient + step.measured.embedding->weight_gradient;
         list.add(Site::embedding, Pass::weight_gradient, {to_seconds(time), 0});
     } else {
-        add_embedding_backward(list, Kernels{step});
+        add_embedding_backward(list, Kernels(step, Pass::backward));
     }
     return list.operations;
 }
 
 std::vector<Operation> head_forward(const TrainingStep& step) {
     List modelled;
-    add_head_forward(modelled, Kernels{step});
+    add_head_forward(modelled, Kernels(step, Pass::forward));
     if (!step.measured.head) return modelled.operations;
 
     List list;
@@ -426,7 +459,7 @@ std::vector<Operation> head_forward(const TrainingStep& step) {
 
 std::vector<Operation> head_backward(const TrainingStep& step) {
     List modelled;
-    add_head_backward(modelled, Kernels{step});
+    add_head_backward(modelled, Kernels(step, Pass::backward));
     if (!step.measured.head) return modelled.operations;
 
     const MeasuredTimes& times = *step.measured.head;
@@ -443,9 +476,10 @@ std::vector<Operation> head_backward(const TrainingStep& step) {
 
 std::vector<Operation> optimizer_update(const TrainingStep& step, double owned_parameters) {
     List list;
-    const double seconds = step.measured.optimizer
-                               ? to_seconds(*step.measured.optimizer)
-                               : memory_time(optimizer_bytes * owned_parameters, step.device);
+    const double seconds =
+        step.measured.optimizer
+            ? to_seconds(*step.measured.optimizer)
+            : memory_time(step.framework.optimizer_bytes * owned_parameters, step.device);
     list.add(Site::optimizer, Pass::update, {seconds, 0});
     return list.operations;
 }

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -28,14 +30,18 @@ namespace {
 struct Segment {
     Axis axis = Axis::compute;
     Pass pass{};
-    Duration duration{};  // kernels
+    Duration duration{};    // kernels
+    Duration not_before{};  // the host issues it, counted from the list's begin; zero: in time
     CollectiveKind kind{};
     Group group{};
     Bytes bytes{};
     bool blocking = true;
     std::int32_t ticket = -1;
+    std::int32_t layer = -1;
     std::vector<std::int32_t> waits_for;
     bool waits_for_all = false;
+    std::int32_t step_ticket = -1;
+    std::int32_t waits_for_step_ticket = -1;
 };
 
 struct Compiled {
@@ -44,43 +50,89 @@ struct Compiled {
     std::int32_t tickets = 0;
 };
 
-Compiled compile(const std::vector<Operation>& operations) {
-    Compiled compiled;
-    double seconds = 0;  // of the open run of kernels
-    std::vector<Segment>& out = compiled.segments;
-    const auto close = [&] {
-        if (!out.empty() && out.back().axis == Axis::compute) {
-            out.back().duration = from_seconds(seconds);
+// Kernels that follow each other become one segment. Host and device are a max-plus pair: behind
+// `host` seconds of issuing, a segment cannot start before host + lead.
+class Compiler {
+  public:
+    /// `busy`: the host does something else first.
+    Compiler(const Host& host, Duration busy) : host_(host), issued_(to_seconds(busy)) {}
+
+    Compiled run(const std::vector<Operation>& operations) {
+        for (const Operation& operation : operations) {
+            compiled_.flops += operation.flops;
+            compiled_.tickets = std::max(compiled_.tickets, operation.ticket + 1);
+            add(operation);
         }
-        seconds = 0;
-    };
-    for (const Operation& operation : operations) {
-        compiled.flops += operation.flops;
-        compiled.tickets = std::max(compiled.tickets, operation.ticket + 1);
+        close();
+        return std::move(compiled_);
+    }
+
+  private:
+    void add(const Operation& operation) {
+        std::vector<Segment>& out = compiled_.segments;
         const bool is_kernel = operation.axis == Axis::compute;
-        const bool joins = is_kernel && !out.empty() && out.back().axis == Axis::compute &&
-                           operation.waits_for.empty() && !operation.waits_for_all;
+        const bool joins = is_kernel && open_ && operation.waits_for.empty() &&
+                           !operation.waits_for_all && operation.waits_for_step_ticket < 0;
         if (joins) {
-            seconds += operation.seconds;
+            lead_ = std::max(lead_, segment_host_ + operation.lead - seconds_);
+            seconds_ += operation.seconds;
+            segment_host_ += operation.host;
             if (out.back().pass != operation.pass) out.back().pass = Pass::backward;
-            continue;
+            return;
         }
         close();
         out.push_back({.axis = operation.axis,
                        .pass = operation.pass,
                        .duration = {},
+                       .not_before = {},
                        .kind = operation.collective,
                        .group = operation.group,
                        .bytes = operation.bytes,
                        .blocking = operation.blocking,
                        .ticket = operation.ticket,
+                       .layer = operation.layer,
                        .waits_for = operation.waits_for,
-                       .waits_for_all = operation.waits_for_all});
-        if (is_kernel) seconds = operation.seconds;
+                       .waits_for_all = operation.waits_for_all,
+                       .step_ticket = operation.step_ticket,
+                       .waits_for_step_ticket = operation.waits_for_step_ticket});
+        open_ = is_kernel;
+        if (is_kernel) {
+            seconds_ = operation.seconds;
+            segment_host_ = operation.host;
+            lead_ = operation.lead;
+            return;
+        }
+        const double issue = launch_seconds(host_, operation.pass);
+        issued_ += issue;
+        if (host_.blocking) issued_ += to_seconds(host_.wait);
+        hold(out.back(), issued_);
+        if (host_.blocking && operation.blocking) reached_ = std::max(reached_, issued_);
     }
-    close();
-    return compiled;
-}
+
+    void close() {
+        if (!open_) return;
+        Segment& segment = compiled_.segments.back();
+        segment.duration = from_seconds(seconds_);
+        hold(segment, issued_ + lead_);
+        issued_ += segment_host_;
+        reached_ += seconds_;
+        open_ = false;
+    }
+
+    // A segment that the device cannot reach before the host has issued it needs no wait.
+    void hold(Segment& segment, double from) {
+        if (from <= reached_) return;
+        segment.not_before = from_seconds(from);
+        reached_ = from;
+    }
+
+    const Host& host_;
+    double issued_;       // by the host, since the list's begin
+    double reached_ = 0;  // by the device at the earliest
+    bool open_ = false;   // a run of kernels, and its
+    double seconds_ = 0, segment_host_ = 0, lead_ = 0;
+    Compiled compiled_;
+};
 
 Lane lane_of(const Segment& segment) {
     switch (segment.axis) {
@@ -91,12 +143,16 @@ Lane lane_of(const Segment& segment) {
             return Lane::tensor;
         case Axis::vocabulary:
             return segment.group == Group::embedding ? Lane::world : Lane::tensor;
+        case Axis::context:
+            return Lane::context;
         case Axis::sharding:
             return Lane::sharding;
         case Axis::data:
             return Lane::data;
         case Axis::norm:
             return Lane::world;
+        case Axis::host:
+            return Lane::host;
     }
     return Lane::compute;
 }
@@ -136,7 +192,7 @@ class Writer {
     Result<Lowered> seal_program() {
         Result<Program> program = seal(std::move(draft_));
         if (!program) return tl::unexpected(program.error());
-        return Lowered{std::move(*program), std::move(labels_), {}, 0};
+        return Lowered{std::move(*program), std::move(labels_), {}, false, {}, 0};
     }
 
   private:
@@ -148,30 +204,42 @@ class Writer {
 
 class Lowering {
   public:
-    Lowering(const TrainingStep& step, const Graph& graph)
+    Lowering(const TrainingStep& step, const Graph& graph, bool fold)
         : step_(step),
+          fold_(fold),
           placement_(step.split),
+          devices_(simulated_devices()),
           writer_(graph),
-          transfers_(writer_.routes(), writer_.draft(), step.algorithm, step.node, step.fabric) {
-        const Split& split = step.split;
+          transfers_(writer_.routes(), writer_.draft(), step.algorithm, step.node, step.fabric,
+                     fold ? devices_ : std::vector<DeviceId>{}) {
         boundaries_ = std::max<std::int64_t>(0, step.stages() - 1);
-        halves_.resize(static_cast<std::size_t>(boundaries_ * 2 * step.micro_batches() *
-                                                split.tensor * split.data));
+        halves_.resize(static_cast<std::size_t>(boundaries_ * 2 * step.micro_batches()) *
+                       devices_.size() / static_cast<std::size_t>(step.split.pipeline));
     }
 
     Result<Lowered> run() {
-        const auto devices = static_cast<std::size_t>(placement_.devices());
-        for (const DeviceId device : ids<DeviceId>(devices)) {
+        for (const DeviceId device : devices_) {
             if (auto done = lower_device(device); !done) return tl::unexpected(done.error());
         }
         Result<Lowered> lowered = writer_.seal_program();
         if (!lowered) return lowered;
-        lowered->hardware_flops = flops_;
+        const auto each =
+            static_cast<double>(placement_.devices()) / static_cast<double>(devices_.size());
+        lowered->hardware_flops = flops_ * each;
+        lowered->devices = std::move(devices_);
+        lowered->folded = fold_;
         lowered->kinds = transfers_.kinds();
         return lowered;
     }
 
   private:
+    [[nodiscard]] std::vector<DeviceId> simulated_devices() const {
+        const Seat first;
+        return fold_ ? placement_.group(first, {SplitAxis::pipeline})
+                     : placement_.group(first, {SplitAxis::tensor, SplitAxis::context,
+                                                SplitAxis::pipeline, SplitAxis::data});
+    }
+
     // Of the device that is being lowered.
     struct Cursor {
         DeviceId device;
@@ -181,6 +249,7 @@ class Lowering {
         std::array<TaskId, lane_count> last{};  // task of each lane
         TaskId chain = no_task;                 // the main chain's end
         TaskId pending_send = no_task;          // blocking messages: the chain waits for it too
+        std::map<std::int32_t, TaskId> step_tickets{};
     };
 
     Result<void> lower_device(DeviceId device) {
@@ -225,39 +294,56 @@ class Lowering {
     const Compiled& list_of(const StageAction& action) {
         const ListKey key{action.stage, action.kind, action.first, action.last};
         const auto [entry, is_new] = lists_.try_emplace(key);
-        if (is_new) entry->second = compile(stage_operations(step_, action));
+        if (is_new) {
+            entry->second =
+                Compiler(host_, host_before(action.kind)).run(stage_operations(step_, action));
+        }
         return entry->second;
     }
 
     const Compiled& tail_of(std::int64_t rank) {
         const auto [entry, is_new] = tails_.try_emplace(rank);
-        if (is_new) entry->second = compile(tail_operations(step_, rank));
+        if (is_new) entry->second = Compiler(host_, host_.step).run(tail_operations(step_, rank));
         return entry->second;
+    }
+
+    // A third of a micro-batch's host time comes before its forward, two before its backward; where
+    // that is cut in two, one before each half.
+    [[nodiscard]] Duration host_before(ActionKind kind) const {
+        const double thirds = kind == ActionKind::backward ? 2 : 1;
+        return scale(host_.micro_batch, thirds / 3 / static_cast<double>(step_.chunks));
     }
 
     // ---- A device's groups and transfers
 
-    struct Bound {  // a segment's collective on this device
+    struct Bound {            // a segment on this device
+        bool exists = false;  // groups of one do nothing
+        Duration duration{};  // kernels
         TransferId transfer{};
         GroupId group{};
         std::uint32_t member = 0;
-        bool exists = false;  // groups of one do nothing
     };
 
     std::vector<DeviceId> members(const Cursor& cursor, Group group) const {
-        const Seat& seat = cursor.seat;
+        using enum SplitAxis;
+        Seat seat = cursor.seat;
         switch (group) {
             case Group::tensor:
-                return placement_.group(seat, true, false, false);
-            case Group::data:
-                return placement_.group(seat, false, false, true);
+                return placement_.group(seat, {tensor});
+            case Group::context:
+                return placement_.group(seat, {context});
+            case Group::replicas:
+                return placement_.group(seat, {context, data});
             case Group::model:
-                return placement_.group(seat, true, true, false);
+                return placement_.group(seat, {tensor, pipeline});
             case Group::world:
-                return placement_.group(seat, true, true, true);
-            case Group::embedding:
-                return {placement_.device({seat.tensor, 0, seat.data}),
-                        placement_.device({seat.tensor, step_.split.pipeline - 1, seat.data})};
+                return placement_.group(seat, {tensor, context, pipeline, data});
+            case Group::embedding: {
+                seat.pipeline = 0;
+                const DeviceId first = placement_.device(seat);
+                seat.pipeline = step_.split.pipeline - 1;
+                return {first, placement_.device(seat)};
+            }
         }
         return {};
     }
@@ -269,8 +355,11 @@ class Lowering {
             case Group::tensor:
                 seat.tensor = 0;
                 break;
-            case Group::data:
-                seat.data = 0;
+            case Group::context:
+                seat.context = 0;
+                break;
+            case Group::replicas:
+                seat.context = seat.data = 0;
                 break;
             case Group::embedding:
                 seat.pipeline = 0;
@@ -296,7 +385,7 @@ class Lowering {
             FOURFOLD_CHECK(all.front() == std::get<DeviceId>(key));
             entry->second = transfers_.add_group(all);
             calls_.push_back({});
-            calls_[entry->second].made.resize(all.size());
+            calls_[entry->second].made.resize(transfers_.parts(entry->second).size());
         }
         return entry->second;
     }
@@ -305,17 +394,65 @@ class Lowering {
         std::vector<Bound> bound(compiled.segments.size());
         for (std::size_t i = 0; i < bound.size(); ++i) {
             const Segment& segment = compiled.segments[i];
-            if (segment.axis == Axis::compute) continue;
+            if (segment.axis == Axis::compute) {
+                bound[i] = {.exists = true,
+                            .duration = cursor.slowness == 1
+                                            ? segment.duration
+                                            : scale(segment.duration, cursor.slowness)};
+                continue;
+            }
             const GroupId group = group_of(cursor, segment);
-            const std::span<const DeviceId> all = transfers_.members(group);
-            if (all.size() == 1) continue;
+            if (transfers_.members(group).size() == 1) continue;
             const Result<TransferId> transfer =
                 transfers_.collective(group, segment.kind, segment.bytes);
             if (!transfer) return tl::unexpected(transfer.error());
-            const auto place = std::lower_bound(all.begin(), all.end(), cursor.device);
-            bound[i] = {*transfer, group, static_cast<std::uint32_t>(place - all.begin()), true};
+            const std::span<const DeviceId> parts = transfers_.parts(group);
+            const auto place = std::lower_bound(parts.begin(), parts.end(), cursor.device);
+            bound[i] = {.exists = true,
+                        .transfer = *transfer,
+                        .group = group,
+                        .member = static_cast<std::uint32_t>(place - parts.begin())};
         }
+        if (step_.framework.sharding_contention > 0) contend(compiled, bound);
         return bound;
+    }
+
+    // Kernels and the sharding collectives that are issued beside them, up to where the next
+    // kernels wait for a collective, slow each other down.
+    void contend(const Compiled& compiled, std::vector<Bound>& bound) {
+        const std::vector<Segment>& segments = compiled.segments;
+        for (std::size_t begin = 0; begin < segments.size();) {
+            std::size_t end = begin + 1;
+            while (end < segments.size() && segments[end].waits_for.empty()) ++end;
+            Duration kernels{}, collectives{};
+            const auto beside = [&](std::size_t i) {
+                return bound[i].exists && segments[i].axis == Axis::sharding &&
+                       !segments[i].blocking;
+            };
+            for (std::size_t i = begin; i < end; ++i) {
+                if (segments[i].axis == Axis::compute) kernels += bound[i].duration;
+                if (beside(i)) collectives += transfers_.alone(bound[i].transfer);
+            }
+            const Duration longer =
+                scale(std::min(kernels, collectives), step_.framework.sharding_contention);
+            for (std::size_t i = begin; i < end && longer > Duration::zero(); ++i) {
+                if (segments[i].axis == Axis::compute) {
+                    bound[i].duration += share_of(longer, bound[i].duration, kernels);
+                } else if (beside(i)) {
+                    const Duration alone = transfers_.alone(bound[i].transfer);
+                    const Result<TransferId> slowed =
+                        transfers_.collective(bound[i].group, segments[i].kind, segments[i].bytes,
+                                              0, share_of(longer, alone, collectives));
+                    FOURFOLD_CHECK(slowed, "a collective that could be done cannot be slowed");
+                    bound[i].transfer = *slowed;
+                }
+            }
+            begin = end;
+        }
+    }
+
+    static Duration share_of(Duration whole, Duration part, Duration sum) {
+        return scale(whole, static_cast<double>(part.count()) / static_cast<double>(sum.count()));
     }
 
     // ---- Tasks
@@ -356,10 +493,12 @@ class Lowering {
     void emit(Cursor& cursor, const Compiled& compiled, const std::vector<Bound>& bound,
               const Label& label, TaskId received) {
         tickets_.assign(static_cast<std::size_t>(compiled.tickets), no_task);
+        HostQueue host{.begin = {cursor.chain, received, cursor.pending_send}};
         for (std::size_t i = 0; i < compiled.segments.size(); ++i) {
             const Segment& segment = compiled.segments[i];
             const bool is_kernel = segment.axis == Axis::compute;
-            if (!is_kernel && !bound[i].exists) continue;
+            if (!bound[i].exists) continue;
+            const TaskId issued = issue(cursor, segment.not_before, label, host);
 
             after_.clear();
             const auto wait_for = [&](TaskId task) {
@@ -369,6 +508,7 @@ class Lowering {
                 }
             };
             wait_for(cursor.chain);
+            wait_for(issued);
             if (segment.blocking) {
                 wait_for(received);
                 wait_for(cursor.pending_send);
@@ -376,6 +516,10 @@ class Lowering {
             }
             for (const std::int32_t ticket : segment.waits_for) {
                 wait_for(tickets_[static_cast<std::size_t>(ticket)]);
+            }
+            if (const auto early = cursor.step_tickets.find(segment.waits_for_step_ticket);
+                early != cursor.step_tickets.end()) {
+                wait_for(early->second);
             }
             if (segment.waits_for_all) {
                 for (const TaskId last : cursor.last) wait_for(last);
@@ -386,21 +530,40 @@ class Lowering {
             mine.axis = segment.axis;
             mine.pass = segment.pass;
             mine.on_chain = segment.blocking;
-            mine.awaited =
-                segment.pass != Pass::update && (segment.blocking || segment.ticket >= 0);
+            const bool has_ticket = segment.ticket >= 0 || segment.step_ticket >= 0;
+            mine.awaited = segment.pass != Pass::update && (segment.blocking || has_ticket);
             const TaskId task = writer_.label(
-                is_kernel ? writer_.draft().compute(cursor.streams[lane],
-                                                    cursor.slowness == 1
-                                                        ? segment.duration
-                                                        : scale(segment.duration, cursor.slowness),
-                                                    after_)
+                is_kernel ? writer_.draft().compute(cursor.streams[lane], bound[i].duration, after_)
                           : writer_.draft().part(cursor.streams[lane], next_call(bound[i]),
                                                  bound[i].member, after_),
                 mine);
             cursor.last[lane] = task;
+            if (segment.step_ticket >= 0) cursor.step_tickets[segment.step_ticket] = task;
             if (segment.ticket >= 0) tickets_[static_cast<std::size_t>(segment.ticket)] = task;
             if (segment.blocking) cursor.chain = task;
         }
+    }
+
+    // The host's thread in one list: it begins where the list does.
+    struct HostQueue {
+        std::array<TaskId, 3> begin;  // what the list waits for
+        Duration at{};                // counted from there
+    };
+
+    // Lets the host work until `until`, if it has to.
+    TaskId issue(Cursor& cursor, Duration until, Label label, HostQueue& host) {
+        if (until == Duration::zero()) return no_task;
+        after_.clear();
+        if (host.at == Duration::zero()) {
+            std::ranges::copy_if(host.begin, std::back_inserter(after_),
+                                 [](TaskId task) { return task != no_task; });
+        }
+        label.axis = Axis::host;
+        const auto lane = static_cast<std::size_t>(Lane::host);
+        const TaskId task = writer_.label(
+            writer_.draft().compute(cursor.streams[lane], until - host.at, after_), label);
+        host.at = until;
+        return task;
     }
 
     CollectiveId next_call(const Bound& bound) {
@@ -420,14 +583,17 @@ class Lowering {
         const Split& split = step_.split;
         std::int64_t index = boundary * 2 + (forward ? 0 : 1);
         index = index * step_.micro_batches() + label.micro_batch;
+        if (fold_) return halves_[static_cast<std::size_t>(index)];
         index = index * split.tensor + cursor.seat.tensor;
+        index = index * split.context + cursor.seat.context;
         index = index * split.data + cursor.seat.data;
         return halves_[static_cast<std::size_t>(index)];
     }
 
     DeviceId neighbour(const Cursor& cursor, std::int64_t stage) const {
-        return placement_.device(
-            {cursor.seat.tensor, stage % step_.split.pipeline, cursor.seat.data});
+        Seat seat = cursor.seat;
+        seat.pipeline = stage % step_.split.pipeline;
+        return placement_.device(seat);
     }
 
     // The receive of what comes over this boundary; no_task where nothing does or where both stages
@@ -467,7 +633,11 @@ class Lowering {
     }
 
     const TrainingStep& step_;
+    const bool fold_;
+    // Measured stages include the time of their host.
+    const Host host_ = step_.measured.stage ? Host{} : step_.framework.host;
     Placement placement_;
+    std::vector<DeviceId> devices_;
     Writer writer_;
     Transfers transfers_;
     std::int64_t boundaries_ = 0;
@@ -490,8 +660,9 @@ class Lowering {
 }  // namespace
 
 std::string_view name_of(Axis axis) {
-    static constexpr std::string_view names[] = {"compute", "tensor",   "vocabulary", "sharding",
-                                                 "data",    "pipeline", "norm"};
+    static constexpr std::string_view names[] = {"compute",  "tensor",   "vocabulary",
+                                                 "context",  "sharding", "data",
+                                                 "pipeline", "norm",     "host"};
     return names[static_cast<std::size_t>(axis)];
 }
 
@@ -503,13 +674,14 @@ std::string_view name_of(Pass pass) {
 
 std::string_view name_of(Lane lane) {
     static constexpr std::string_view names[lane_count] = {
-        "compute",       "tensor",          "sharding",         "data", "send forward",
-        "send backward", "receive forward", "receive backward", "world"};
+        "compute",       "tensor",          "sharding",         "data",  "send forward",
+        "send backward", "receive forward", "receive backward", "world", "context",
+        "host"};
     return names[static_cast<std::size_t>(lane)];
 }
 
-Result<Lowered> lower(const TrainingStep& step, const Graph& graph) {
-    return Lowering(step, graph).run();
+Result<Lowered> lower(const TrainingStep& step, const Graph& graph, bool fold) {
+    return Lowering(step, graph, fold).run();
 }
 
 Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& shape,
@@ -567,7 +739,10 @@ Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& sh
             }
         }
     }
-    return writer.seal_program();
+    Result<Lowered> lowered = writer.seal_program();
+    if (!lowered) return lowered;
+    for (const DeviceId device : ids<DeviceId>(shape.ranks)) lowered->devices.push_back(device);
+    return lowered;
 }
 
 }  // namespace fourfold

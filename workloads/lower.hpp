@@ -23,8 +23,10 @@ enum class Lane : std::uint8_t {
     receive_forward,
     receive_backward,
     world,
+    context,
+    host,
 };
-inline constexpr std::size_t lane_count = 9;
+inline constexpr std::size_t lane_count = 11;
 
 std::string_view name_of(Lane lane);
 
@@ -42,13 +44,21 @@ struct Label {
 struct Lowered {
     Program program;
     IdVector<TaskId, Label> labels;
+    std::vector<DeviceId> devices;      // that have tasks, in order
+    bool folded = false;                // they stand for all others, each for as many
     std::vector<CollectiveKind> kinds;  // of each transfer that is a collective
     double hardware_flops = 0;          // of the whole step on all devices, recomputation included
 };
 
-/// Requires: check(step, devices of the graph). A problem if a collective's algorithm does not do
-/// what the step needs, or if a time leaves the clock's range.
-Result<Lowered> lower(const TrainingStep& step, const Graph& graph);
+/// A kernel; not the host's time, which takes a stream of its own.
+inline bool is_kernel(const Program& program, TaskId task, const Label& label) {
+    return program.kind(task) == TaskKind::compute && label.axis == Axis::compute;
+}
+
+/// `fold`: lower only the devices that stand for all (workloads/fold.hpp).
+/// Requires: check(step, devices of the graph); to fold, ranks_are_alike. A problem if a
+/// collective's algorithm does not do what the step needs, or if a time leaves the clock's range.
+Result<Lowered> lower(const TrainingStep& step, const Graph& graph, bool fold = false);
 
 /// A bare pipeline: the schedule's actions with the given times on the devices 0 .. ranks - 1, and
 /// messages of zero bytes between neighbouring stages. For curves of schedules.

@@ -16,6 +16,7 @@
 
 #include "topology/units.hpp"
 #include "workloads/collectives/collective.hpp"
+#include "workloads/framework.hpp"
 
 namespace fourfold {
 
@@ -51,20 +52,34 @@ enum class Pass : std::uint8_t {
 };
 
 /// Whose traffic (or work) an operation is.
-enum class Axis : std::uint8_t { compute, tensor, vocabulary, sharding, data, pipeline, norm };
+enum class Axis : std::uint8_t {
+    compute,
+    tensor,
+    vocabulary,
+    context,
+    sharding,
+    data,
+    pipeline,
+    norm,
+    host  // the thread that issues kernels
+};
 
 /// Which devices take part in a collective, seen from one of them.
 enum class Group : std::uint8_t {
     tensor,     // its tensor group
-    data,       // its data group
+    context,    // its context group
+    replicas,   // those that hold the same weights: its data and context groups
     embedding,  // its peers on the first and the last stage, which share tied embeddings
-    model,      // all with its data rank: tensor * pipeline
+    model,      // all that hold a part of the same copy of the weights: tensor * pipeline
     world
 };
 
 /// "tensor", "data": as reports name them.
 std::string_view name_of(Axis axis);
 std::string_view name_of(Pass pass);
+
+/// What the host takes to issue one kernel or collective, in seconds.
+double launch_seconds(const Host& host, Pass pass);
 
 struct Operation {
     Site site{};
@@ -74,6 +89,8 @@ struct Operation {
     // Kernels
     double seconds = 0;
     double flops = 0;  // hardware FLOPs: recomputation included
+    double host = 0;   // the host takes to issue them
+    double lead = 0;   // the latest that the device can be held up by it, from the first issue on
     // Collectives (axis != compute)
     CollectiveKind collective{};
     Group group{};
@@ -82,6 +99,10 @@ struct Operation {
     std::int32_t ticket = -1;                  // of an operation that others in the list wait for
     std::vector<std::int32_t> waits_for = {};  // tickets
     bool waits_for_all = false;                // for everything that this device has issued
+    // The same across the lists of one device in one step, where a list issues what a later one
+    // needs.
+    std::int32_t step_ticket = -1;
+    std::int32_t waits_for_step_ticket = -1;
 };
 
 }  // namespace fourfold

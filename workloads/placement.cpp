@@ -9,6 +9,8 @@ std::int64_t& on_axis(Seat& seat, SplitAxis axis) {
     switch (axis) {
         case SplitAxis::tensor:
             return seat.tensor;
+        case SplitAxis::context:
+            return seat.context;
         case SplitAxis::pipeline:
             return seat.pipeline;
         case SplitAxis::data:
@@ -23,6 +25,8 @@ std::int64_t Placement::size(SplitAxis axis) const {
     switch (axis) {
         case SplitAxis::tensor:
             return split_.tensor;
+        case SplitAxis::context:
+            return split_.context;
         case SplitAxis::pipeline:
             return split_.pipeline;
         case SplitAxis::data:
@@ -51,20 +55,21 @@ Seat Placement::seat(DeviceId device) const {
     return seat;
 }
 
-std::vector<DeviceId> Placement::group(const Seat& seat, bool tensor, bool pipeline,
-                                       bool data) const {
-    std::vector<DeviceId> members;
-    const auto range = [](bool varies, std::int64_t own, std::int64_t count) {
-        return std::pair{varies ? 0 : own, varies ? count : own + 1};
-    };
-    const auto [t0, t1] = range(tensor, seat.tensor, split_.tensor);
-    const auto [p0, p1] = range(pipeline, seat.pipeline, split_.pipeline);
-    const auto [d0, d1] = range(data, seat.data, split_.data);
-    for (std::int64_t t = t0; t < t1; ++t) {
-        for (std::int64_t p = p0; p < p1; ++p) {
-            for (std::int64_t d = d0; d < d1; ++d) members.push_back(device({t, p, d}));
+std::vector<DeviceId> Placement::group(const Seat& seat,
+                                       std::initializer_list<SplitAxis> axes) const {
+    std::vector<Seat> seats{seat};
+    for (const SplitAxis axis : axes) {
+        std::vector<Seat> more;
+        for (Seat each : seats) {
+            for (std::int64_t place = 0; place < size(axis); ++place) {
+                on_axis(each, axis) = place;
+                more.push_back(each);
+            }
         }
+        seats = std::move(more);
     }
+    std::vector<DeviceId> members;
+    for (const Seat& each : seats) members.push_back(device(each));
     std::sort(members.begin(), members.end());
     return members;
 }

@@ -4,6 +4,7 @@
 // first, so that neighbours on it are neighbouring devices.
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "topology/graph.hpp"
@@ -13,22 +14,22 @@ namespace fourfold {
 
 /// A device's place on each axis.
 struct Seat {
-    std::int64_t tensor = 0, pipeline = 0, data = 0;
+    std::int64_t tensor = 0, context = 0, pipeline = 0, data = 0;
 };
 
 class Placement {
   public:
     explicit Placement(const Split& split) : split_(split) {}
 
-    /// tensor * pipeline * data: devices beyond these have no work.
+    /// tensor * context * pipeline * data: devices beyond these have no work.
     [[nodiscard]] std::int64_t devices() const {
-        return split_.tensor * split_.pipeline * split_.data;
+        return split_.tensor * split_.pipeline * split_.replicas();
     }
     [[nodiscard]] DeviceId device(const Seat& seat) const;
     [[nodiscard]] Seat seat(DeviceId device) const;
     /// The devices that differ from `seat` on the given axes only, in the order of the layout.
-    [[nodiscard]] std::vector<DeviceId> group(const Seat& seat, bool tensor, bool pipeline,
-                                              bool data) const;
+    [[nodiscard]] std::vector<DeviceId> group(const Seat& seat,
+                                              std::initializer_list<SplitAxis> axes) const;
 
   private:
     [[nodiscard]] std::int64_t size(SplitAxis axis) const;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How training is divided. The axes multiply: tensor * pipeline * data = devices.
+// How training is divided. The axes multiply: tensor * context * pipeline * data = devices.
 
 #include <array>
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace fourfold {
 
-enum class SplitAxis : std::uint8_t { tensor, pipeline, data };
+enum class SplitAxis : std::uint8_t { tensor, context, pipeline, data };
 
-/// What of the state is sharded over the data axis: ZeRO-0, 1, 2, 3.
+/// What of the state is sharded over the replicas: ZeRO-0, 1, 2, 3.
 enum class Sharding : std::uint8_t { none, optimizer, gradients, weights };
 
 /// What is gathered and reduced at once when weights are sharded.
@@ -22,6 +22,7 @@ enum class ShardUnit : std::uint8_t { layer, model };
 
 struct Split {
     std::int64_t tensor = 1;
+    std::int64_t context = 1;  // cuts the sequence, attention included
     std::int64_t pipeline = 1;
     std::int64_t data = 1;
     Sharding sharding = Sharding::none;
@@ -31,7 +32,11 @@ struct Split {
         true;  // pipeline messages are cut by tensor rank (Megatron 2021, sec. 4.1)
     bool vocabulary_parallel = true;  // embedding and head are split by tensor rank
     /// Innermost first: neighbours on the first axis are neighbouring devices.
-    std::array<SplitAxis, 3> order{SplitAxis::tensor, SplitAxis::data, SplitAxis::pipeline};
+    std::array<SplitAxis, 4> order{SplitAxis::tensor, SplitAxis::context, SplitAxis::data,
+                                   SplitAxis::pipeline};
+
+    /// Devices that hold the same weights: what gradients are reduced and state is sharded over.
+    [[nodiscard]] std::int64_t replicas() const { return data * context; }
 };
 
 }  // namespace fourfold

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "topology/check.hpp"
 #include "workloads/axes/axes.hpp"
@@ -81,8 +82,13 @@ double norm_parameters(const TrainingStep& step) {
 }  // namespace
 
 LayerRange layers_of(const TrainingStep& step, std::int64_t stage) {
-    const std::int64_t each = step.model.layers / step.stages();
-    return {stage * each, (stage + 1) * each};
+    if (step.stage_layers.empty()) {
+        const std::int64_t each = step.model.layers / step.stages();
+        return {stage * each, (stage + 1) * each};
+    }
+    const auto own = step.stage_layers.begin() + stage;
+    const std::int64_t begin = std::accumulate(step.stage_layers.begin(), own, std::int64_t{0});
+    return {begin, begin + *own};
 }
 
 bool has_embedding(const TrainingStep&, std::int64_t stage) { return stage == 0; }
@@ -134,6 +140,7 @@ std::vector<Operation> stage_operations(const TrainingStep& step, const StageAct
     }
     std::vector<Operation> operations = kernels(step, action);
     insert_tensor(step, action, operations);
+    insert_context(step, action, operations);
     insert_sharding(step, action, operations);
     insert_data(step, action, operations);
     insert_pipeline(step, action, operations);
@@ -151,15 +158,15 @@ std::vector<Operation> tail_operations(const TrainingStep& step, std::int64_t pi
     }
     const bool sharded = step.split.sharding != Sharding::none;
     const std::int64_t sharers =
-        step.split.tensor * step.split.pipeline * (sharded ? step.split.data : 1);
-    if (step.gradient_norm && sharers > 1) {
+        step.split.tensor * step.split.pipeline * (sharded ? step.split.replicas() : 1);
+    if (step.gradient_norm && sharers > 1 && !step.overlap_optimizer) {
         Operation norm = collective(Axis::norm, CollectiveKind::all_reduce, 4_B, Pass::update, -1);
         norm.group = sharded ? Group::world : Group::model;
         norm.waits_for_all = true;
         operations.push_back(norm);
     }
     std::vector<Operation> update = optimizer_update(
-        step, sharded ? parameters / static_cast<double>(step.split.data) : parameters);
+        step, sharded ? parameters / static_cast<double>(step.split.replicas()) : parameters);
     FOURFOLD_CHECK(!update.empty());
     update.front().waits_for_all = true;
     append(operations, std::move(update));

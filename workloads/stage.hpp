@@ -19,8 +19,7 @@ struct StageAction {
     bool first = false, last = false;
 };
 
-/// Layers are dealt to stages in order, as many to each (`check` refuses layers that do not
-/// divide).
+/// Layers are dealt to stages in order: `stage_layers`, or as many to each.
 struct LayerRange {
     std::int64_t begin = 0, end = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "workloads/stage.hpp"
 
@@ -22,6 +23,7 @@ Result<void> check_degrees(const TrainingStep& step, std::size_t devices) {
         std::string_view where;
         std::int64_t degree;
     } degrees[] = {{"parallel.tensor", split.tensor},
+                   {"parallel.context", split.context},
                    {"parallel.pipeline", split.pipeline},
                    {"parallel.data", split.data}};
     for (const auto& [where, degree] : degrees) {
@@ -29,13 +31,16 @@ Result<void> check_degrees(const TrainingStep& step, std::size_t devices) {
         return problem(std::string(where),
                        fmt::format("a degree of {} is outside 1 .. {}", degree, degree_max));
     }
-    const double product = static_cast<double>(split.tensor) * static_cast<double>(split.pipeline) *
-                           static_cast<double>(split.data);
+    const double product = static_cast<double>(split.tensor) * static_cast<double>(split.context) *
+                           static_cast<double>(split.pipeline) * static_cast<double>(split.data);
     if (product > static_cast<double>(devices)) {
-        return problem("parallel",
-                       fmt::format("tensor {} x pipeline {} x data {} = {} ranks, but the cluster "
-                                   "has {} devices",
-                                   split.tensor, split.pipeline, split.data, product, devices));
+        const std::string context =
+            split.context > 1 ? fmt::format(" x context {}", split.context) : "";
+        return problem(
+            "parallel",
+            fmt::format("tensor {}{} x pipeline {} x data {} = {} ranks, but the cluster "
+                        "has {} devices",
+                        split.tensor, context, split.pipeline, split.data, product, devices));
     }
     return {};
 }
@@ -59,10 +64,32 @@ Result<void> check_tensor(const TrainingStep& step) {
             fmt::format("{} key-value heads and {} tensor ranks: one must divide the other",
                         model.kv_heads, tensor));
     }
-    if (step.split.sequence_parallel && model.sequence % tensor != 0) {
+    if (model.sequence % step.split.context != 0) {
+        return problem("parallel.context",
+                       fmt::format("a sequence of {} cannot be divided among {} context ranks",
+                                   model.sequence, step.split.context));
+    }
+    const std::int64_t sequence = model.sequence / step.split.context;
+    if (step.split.sequence_parallel && sequence % tensor != 0) {
         return problem("parallel.sequence_parallel",
                        fmt::format("a sequence of {} cannot be divided among {} tensor ranks",
-                                   model.sequence, tensor));
+                                   sequence, tensor));
+    }
+    return {};
+}
+
+Result<void> check_stage_layers(const TrainingStep& step) {
+    const std::vector<std::int64_t>& layers = step.stage_layers;
+    if (layers.size() != static_cast<std::size_t>(step.stages())) {
+        return problem("parallel.stage_layers",
+                       fmt::format("{} numbers for {} stages ({} pipeline ranks x {} chunks)",
+                                   layers.size(), step.stages(), step.split.pipeline, step.chunks));
+    }
+    const std::int64_t sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+    if (sum != step.model.layers) {
+        return problem(
+            "parallel.stage_layers",
+            fmt::format("they sum to {}, but the model has {} layers", sum, step.model.layers));
     }
     return {};
 }
@@ -74,6 +101,7 @@ Result<void> check_pipeline(const TrainingStep& step) {
             fmt::format("{} chunks on each of {} pipeline ranks: the stages must be 1 .. {}",
                         step.chunks, step.split.pipeline, stages_max));
     }
+    if (!step.stage_layers.empty()) return check_stage_layers(step);
     if (step.model.layers % step.stages() != 0) {
         return problem(
             step.chunks > 1 ? "schedule.chunks" : "parallel.pipeline",
@@ -106,9 +134,10 @@ Result<void> check_batch(const TrainingStep& step) {
                         step.global_batch, step.micro_batch, step.split.data,
                         std::max<std::int64_t>(1, step.global_batch / at_once) * at_once));
     }
-    const double tasks =
-        static_cast<double>(step.micro_batches()) * static_cast<double>(step.model.layers) *
-        static_cast<double>(step.split.tensor * step.split.data) * (step.split.tensor > 1 ? 14 : 2);
+    const double tasks = static_cast<double>(step.micro_batches()) *
+                         static_cast<double>(step.model.layers) *
+                         static_cast<double>(step.split.tensor * step.split.replicas()) *
+                         (step.split.tensor > 1 ? 14 : 2);
     if (tasks > tasks_max) {
         return problem(
             "batch.global",
@@ -124,7 +153,7 @@ Result<void> check_bucket(const TrainingStep& step) {
     if (step.bucket < 1_B) {
         return problem("parallel.bucket", fmt::format("a bucket of {} B", step.bucket.value));
     }
-    if (step.split.data == 1 || step.split.sharding == Sharding::weights) return {};
+    if (step.split.replicas() == 1 || step.split.sharding == Sharding::weights) return {};
     double gradients = 0;
     for (std::int64_t stage = 0; stage < step.stages(); ++stage) {
         gradients = std::max(gradients, stage_parameters_on_device(step, stage) *

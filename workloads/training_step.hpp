@@ -10,6 +10,7 @@
 #include "topology/device.hpp"
 #include "topology/units.hpp"
 #include "workloads/collectives/collective.hpp"
+#include "workloads/framework.hpp"
 #include "workloads/schedules/schedule.hpp"
 #include "workloads/split.hpp"
 #include "workloads/transformer.hpp"
@@ -37,6 +38,7 @@ struct Measured {
 /// ideal.
 struct TransportCosts {
     Duration message_overhead{};         // software cost of one point-to-point message
+    BytesPerSecond message_rate{};       // ... which goes no faster than this; 0: as links allow
     Duration collective_start{};         // of one all-reduce, before its first step
     Duration collective_per_sqrt_mib{};  // of one all-reduce, times sqrt(bytes / MiB)
     double collective_edge = 0;          // a ring of n reaches (1 - edge / n) of the links' rate
@@ -55,6 +57,7 @@ struct TrainingStep {
     std::int64_t micro_batch = 1;   // sequences
     const Schedule* schedule = nullptr;
     std::int64_t chunks = 1;
+    std::vector<std::int64_t> stage_layers;  // of each stage in order; empty: as many on each
     PointToPoint point_to_point = PointToPoint::overlapped;
     Recompute recompute = Recompute::none;
     std::int64_t gradient_bytes = 4;  // of one reduced gradient: 4 (fp32) or 2
@@ -62,6 +65,10 @@ struct TrainingStep {
     bool overlap_gradients = true;    // buckets start during the last micro-batch's backward
     bool overlap_parameters = true;   // gathered parameters arrive one layer ahead (FSDP prefetch)
     bool gradient_norm = true;        // the all-reduce of the norm before the optimizer (clipping)
+    /// The optimizer step is validated afterwards (Qi et al. 2024, sec. 4): no stage waits for the
+    /// norm, and a stage begins its next step while others still end this one.
+    bool overlap_optimizer = false;
+    Framework framework;
     const Algorithm* algorithm = nullptr;  // of every collective; nullptr: auto
     TransportCosts node, fabric;
     Measured measured;
@@ -69,6 +76,10 @@ struct TrainingStep {
 
     [[nodiscard]] std::int64_t micro_batches() const {
         return global_batch / (micro_batch * split.data);
+    }
+    /// Of one micro-batch on one device.
+    [[nodiscard]] std::int64_t tokens() const {
+        return micro_batch * model.sequence / split.context;
     }
     [[nodiscard]] std::int64_t stages() const { return split.pipeline * chunks; }
 };

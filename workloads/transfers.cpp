@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "topology/check.hpp"
 
@@ -57,6 +58,20 @@ Team make_team(std::span<const DeviceId> members, const std::vector<std::vector<
     return team;
 }
 
+// A team that is only ever looked at as a whole: nobody asks for the paths between its members.
+Team team_of_parts(std::span<const DeviceId> parts) {
+    Team team;
+    team.members.assign(parts.begin(), parts.end());
+    team.first_peer.assign(parts.size() + 1, 0);
+    return team;
+}
+
+// Each part stands for several members, of which the busiest counts.
+void keep_parts(std::size_t parts, Transfer& transfer) {
+    transfer.incoming.assign(parts, std::ranges::max(transfer.incoming));
+    transfer.sent.assign(parts, std::ranges::max(transfer.sent));
+}
+
 // Members that share a node, if they are neighbours in rank order and all nodes have as many.
 std::uint32_t members_per_node(std::span<const DeviceId> members, const Graph& graph) {
     std::size_t run = 0;
@@ -75,8 +90,14 @@ std::uint32_t members_per_node(std::span<const DeviceId> members, const Graph& g
 }  // namespace
 
 Transfers::Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algorithm,
-                     const TransportCosts& node, const TransportCosts& fabric)
-    : routes_(&routes), draft_(&draft), algorithm_(algorithm), node_(node), fabric_(fabric) {}
+                     const TransportCosts& node, const TransportCosts& fabric,
+                     std::vector<DeviceId> simulated)
+    : routes_(&routes),
+      draft_(&draft),
+      algorithm_(algorithm),
+      node_(node),
+      fabric_(fabric),
+      simulated_(std::move(simulated)) {}
 
 GroupId Transfers::add_group(std::vector<DeviceId> members) {
     FOURFOLD_CHECK(!members.empty());
@@ -85,6 +106,11 @@ GroupId Transfers::add_group(std::vector<DeviceId> members) {
     group.in_one_node = std::all_of(members.begin(), members.end(), [&](DeviceId member) {
         return same_node(member, members.front());
     });
+    if (simulated_.empty()) {
+        group.parts = members;
+    } else {
+        std::ranges::set_intersection(members, simulated_, std::back_inserter(group.parts));
+    }
     group.members = std::move(members);
     return groups_.push_back(std::move(group));
 }
@@ -105,8 +131,12 @@ TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
 
     const Route& route = routes_->route(from, to);
     Transfer made;
-    made.overhead = (same_node(from, to) ? node_ : fabric_).message_overhead;
+    const TransportCosts& costs = same_node(from, to) ? node_ : fabric_;
     const Hop alone = hop(from, to, bytes);
+    made.overhead = costs.message_overhead;
+    if (costs.message_rate.value > 0) {
+        made.overhead += std::max(Duration::zero(), bytes / costs.message_rate - alone.serialise);
+    }
     made.alone = made.overhead + alone.serialise;
     made.latency = alone.latency;
     made.bytes = bytes;
@@ -139,8 +169,8 @@ const Algorithm& Transfers::algorithm(GroupId group, CollectiveKind kind, Bytes 
 }
 
 Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Bytes bytes,
-                                         std::uint32_t root) {
-    const auto key = std::tuple(group, kind, bytes, root);
+                                         std::uint32_t root, Duration delay) {
+    const auto key = std::tuple(group, kind, bytes, root, delay);
     if (const auto known = collectives_.find(key); known != collectives_.end()) {
         return known->second;
     }
@@ -190,15 +220,19 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
                      scale(costs.collective_per_sqrt_mib, share * std::sqrt(mib)) +
                      scale(busiest, 1 / (1 - edge) - 1);
     }
+    made.start += delay;
     made.alone = made.start + std::max(used.alone(about, member_hop), busiest);
 
     TeamId& team =
         teams_.try_emplace(std::tuple(group, &used, kind, root), TeamId{~std::uint32_t{0}})
             .first->second;
+    const bool whole = parts(group).size() == devices.size();
     if (team.value == ~std::uint32_t{0}) {
-        team = draft_->add_team(make_team(devices, traffic, *routes_));
+        team = draft_->add_team(whole ? make_team(devices, traffic, *routes_)
+                                      : team_of_parts(parts(group)));
     }
     made.team = team;
+    if (!whole) keep_parts(parts(group).size(), made);
     kinds_.push_back(kind);
     return collectives_[key] = draft_->add_transfer(std::move(made));
 }

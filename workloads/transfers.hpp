@@ -23,8 +23,11 @@ class Transfers {
   public:
     /// `routes` and `draft` are borrowed and must outlive this. `algorithm`: of every collective,
     /// nullptr to choose for each. `node` and `fabric`: costs within a node and across nodes.
+    /// `simulated`: the devices that have tasks, in order; empty: all. Collectives use the links of
+    /// all their members, but only simulated ones take part.
     Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algorithm,
-              const TransportCosts& node, const TransportCosts& fabric);
+              const TransportCosts& node, const TransportCosts& fabric,
+              std::vector<DeviceId> simulated = {});
 
     /// A set of devices that does collectives, in rank order.
     GroupId add_group(std::vector<DeviceId> members);
@@ -33,9 +36,17 @@ class Transfers {
     }
 
     TransferId message(DeviceId from, DeviceId to, Bytes bytes);
-    /// A problem if no algorithm does this call: a root that is no member, say.
+    /// `delay`: lasts so much longer. A problem if no algorithm does this call: a root that is no
+    /// member, say.
     Result<TransferId> collective(GroupId group, CollectiveKind kind, Bytes bytes,
-                                  std::uint32_t root = 0);
+                                  std::uint32_t root = 0, Duration delay = Duration::zero());
+    /// Members that take part, in the order of `members`.
+    [[nodiscard]] std::span<const DeviceId> parts(GroupId group) const {
+        return groups_[group].parts;
+    }
+    [[nodiscard]] Duration alone(TransferId transfer) const {
+        return draft_->transfer(transfer).alone;
+    }
 
     /// The algorithm given where it does this kind (as NCCL_ALGO is taken), else the one chosen for
     /// this call.
@@ -49,6 +60,7 @@ class Transfers {
   private:
     struct Group {
         std::vector<DeviceId> members;
+        std::vector<DeviceId> parts;  // those that are simulated
         std::uint32_t per_node = 1;
         bool in_one_node = true;
     };
@@ -62,10 +74,12 @@ class Transfers {
     ProgramDraft* draft_;
     const Algorithm* algorithm_;
     TransportCosts node_, fabric_;
+    std::vector<DeviceId> simulated_;
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;
-    std::map<std::tuple<GroupId, CollectiveKind, Bytes, std::uint32_t>, TransferId> collectives_;
+    std::map<std::tuple<GroupId, CollectiveKind, Bytes, std::uint32_t, Duration>, TransferId>
+        collectives_;
     std::map<std::tuple<GroupId, const Algorithm*, CollectiveKind, std::uint32_t>, TeamId> teams_;
 };
 

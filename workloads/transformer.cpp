@@ -61,6 +61,8 @@ double parameters_bound(const Transformer& model) {
 
 }  // namespace
 
+bool is_flash(const Transformer& model) { return model.attention != Attention::unfused; }
+
 std::int64_t head_dim(const Transformer& model) {
     return model.head_dim > 0 ? model.head_dim : model.hidden / model.heads;
 }

@@ -14,7 +14,8 @@ enum class Norm : std::uint8_t { layernorm, rmsnorm };
 enum class Positions : std::uint8_t { learned, rotary };
 enum class Attention : std::uint8_t {
     unfused,  // scores in memory: bmm, fused scale-mask-softmax, dropout, bmm (Megatron 2021, 2022)
-    flash,    // one fused kernel, causal
+    flash,    // one fused kernel, causal: FlashAttention-2, cuDNN
+    flash_1,  // the first FlashAttention, also in Triton
 };
 
 struct Transformer {
@@ -39,6 +40,9 @@ struct Transformer {
 /// Sizes positive and below 2^31, hidden divisible by heads (where head_dim is not given), heads by
 /// kv_heads. A problem's `where` is the key ("heads").
 Result<void> check(const Transformer& model);
+
+/// Whether the attention core is one fused kernel.
+bool is_flash(const Transformer& model);
 
 /// hidden / heads unless given.
 std::int64_t head_dim(const Transformer& model);

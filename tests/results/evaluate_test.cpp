@@ -104,7 +104,7 @@ TEST_CASE("tensor parallelism across nodes is warned of, whichever way it comes 
     step.split.data = 2;
     set_micro_batches(step, 2);
     CHECK(warnings(step, cluster(2, 2)).empty());
-    step.split.order = {SplitAxis::data, SplitAxis::tensor, SplitAxis::pipeline};
+    step.split.order = order_of({SplitAxis::data, SplitAxis::tensor, SplitAxis::pipeline});
     CHECK(warnings(step, cluster(2, 2)) ==
           Lines{"tensor parallelism of 2 spans nodes of 2: few measurements exist of this"});
 }

@@ -20,8 +20,8 @@ Duration sum(const TimePartition& partition) {
     return all;
 }
 
-std::vector<TimePartition> partition(const Run& run, std::uint32_t devices) {
-    return partition_time(run.lowered, run.timeline, devices);
+std::vector<TimePartition> partition(const Run& run) {
+    return partition_time(run.lowered, run.timeline);
 }
 
 constexpr MeasuredTimes ten_and_twenty{
@@ -68,7 +68,7 @@ TEST_CASE("the time of 1F1B is warm-up, drain and steady waits, by stage") {
         REQUIRE(lowered.has_value());
         const Timeline timeline = run_audited(graph, lowered->program, LinkModel::flows);
         CHECK(timeline.finish.time_since_epoch() == 30_us * micro_batches + 90_us);
-        const auto parts = partition_time(*lowered, timeline, 4);
+        const auto parts = partition_time(*lowered, timeline);
         for (std::int64_t stage = 0; stage < 4; ++stage) {
             const TimePartition& mine = parts[static_cast<std::size_t>(stage)];
             CHECK(in(mine, TimeClass::compute) == 30_us * micro_batches);
@@ -105,7 +105,7 @@ TEST_CASE("a hop is transfer, what comes before it is waiting for the neighbour"
     // gradient sent at 41 and here at 42, backward to 62.
     const Run run = run_step(pipeline_step(2, 1), ring(2, {1_GBps, 984_ns, 1.0}));
     CHECK(run.time() == 62_us);
-    const auto parts = partition(run, 2);
+    const auto parts = partition(run);
     CHECK(in(parts[0], TimeClass::compute) == 30_us);
     CHECK(in(parts[0], TimeClass::wait_downstream) == 31_us);
     CHECK(in(parts[0], TimeClass::transfer) == 1_us);
@@ -122,7 +122,7 @@ TEST_CASE("a stage that the one before holds up waits upstream") {
     step.schedule = schedule_named("gpipe");
     step.slow_devices = {{.device = 0, .factor = 2}};
     const Run run = run_step(step, ring(2, {1_GBps, Duration::zero(), 1.0}));
-    const auto parts = partition(run, 2);
+    const auto parts = partition(run);
     CHECK(in(parts[1], TimeClass::warmup) == 20_us);
     CHECK(in(parts[1], TimeClass::wait_upstream) == 10_us - 16_ns);
     CHECK(in(parts[1], TimeClass::wait_downstream) == Duration::zero());
@@ -134,7 +134,7 @@ TEST_CASE("waiting for the norm at the step's end is drain, not a slow peer") {
     TrainingStep step = pipeline_step(4, 4);
     step.gradient_norm = true;
     const Run run = run_step(step, ring(4, {1_GBps, Duration::zero(), 1.0}));
-    const auto parts = partition(run, 4);
+    const auto parts = partition(run);
     for (std::int64_t stage = 0; stage < 4; ++stage) {
         const TimePartition& mine = parts[static_cast<std::size_t>(stage)];
         CHECK(in(mine, TimeClass::wait_peer) == Duration::zero());
@@ -148,7 +148,7 @@ TEST_CASE("those that are early at a collective wait for the peer that is late")
     TrainingStep step = data_step();
     step.slow_devices = {{.device = 1, .factor = 1.5}};
     for (const LinkModel links : {LinkModel::flows, LinkModel::messages}) {
-        const auto parts = partition(run_step(step, pair_of_devices(), links), 2);
+        const auto parts = partition(run_step(step, pair_of_devices(), links));
         CHECK(in(parts[0], TimeClass::compute) == 60_us);
         CHECK(in(parts[0], TimeClass::wait_peer) == 30_us);
         // Message by message rank 1 finds the first message there, and rank 0 is done after two
@@ -170,7 +170,7 @@ TEST_CASE("a blocking send counts as transfer") {
     step.schedule = schedule_named("gpipe");
     step.point_to_point = PointToPoint::blocking;
     const Run run = run_step(step, ring(2, {1_GBps, Duration::zero(), 1.0}));
-    const TimePartition mine = partition(run, 2)[0];
+    const TimePartition mine = partition(run)[0];
     CHECK(in(mine, TimeClass::transfer) >= 10_us);
     CHECK(sum(mine) == run.time());
 }
@@ -190,7 +190,7 @@ TEST_CASE("every device's time sums to the step, to the picosecond, in both link
             const Graph graph = cluster(2, 8);
             for (const LinkModel links : {LinkModel::flows, LinkModel::messages}) {
                 const Run run = run_step(step, graph, links);
-                const auto parts = partition(run, 16);
+                const auto parts = partition(run);
                 for (const DeviceId device : ids<DeviceId>(16)) {
                     CHECK(sum(parts[device.value]) == run.time());
                     CHECK(in(parts[device.value], TimeClass::compute) ==

@@ -218,7 +218,8 @@ published: {step_time: 1.5 s, source: a guess}
     CHECK(split.sequence_parallel);
     CHECK_FALSE(split.scatter_gather);
     CHECK_FALSE(split.vocabulary_parallel);
-    CHECK(split.order == std::array{SplitAxis::pipeline, SplitAxis::data, SplitAxis::tensor});
+    CHECK(split.order ==
+          std::array{SplitAxis::pipeline, SplitAxis::data, SplitAxis::tensor, SplitAxis::context});
 
     CHECK(step.global_batch == 32);
     CHECK(step.micro_batch == 2);

@@ -123,7 +123,8 @@ TEST_CASE("a directory without a catalog, and a catalog with mistakes, are refus
     REQUIRE_FALSE(nothing);
     CHECK(to_text(nothing.error()) ==
           folder.path().string() +
-              ": error: no catalog; it needs .yaml files in devices/, links/ or models/\n");
+              ": error: no catalog; it needs .yaml files in devices/, links/, clusters/, "
+              "frameworks/ or models/\n");
     const fs::path file =
         folder.write("models/odd.yaml",
                      "{layers: 2, hidden: 65, heads: 4, ffn: 256, vocab: 100, sequence: 32}\n");

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <string_view>
 
 #include "tests/support/network.hpp"
@@ -62,6 +63,11 @@ inline TrainingStep step_of(const Transformer& model) {
     step.device = a100();
     step.schedule = schedule_named("1f1b");
     return step;
+}
+
+/// An order of axes, innermost first; the context axis, which is not cut, comes last.
+inline std::array<SplitAxis, 4> order_of(const std::array<SplitAxis, 3>& axes) {
+    return {axes[0], axes[1], axes[2], SplitAxis::context};
 }
 
 /// Batch of so many micro-batches of one sequence.

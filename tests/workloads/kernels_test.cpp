@@ -73,9 +73,10 @@ TEST_CASE("a bandwidth-bound kernel moves its bytes at 85 % of the sheet, plus i
 TEST_CASE("fused attention does 2 causal products forward and 5 backward") {
     // 32 heads, s 2048, d 128: 2 * 32 * 2048^2 * 128 / 2 = 17.18 GFLOP a product.
     const double product = 17179869184.0;
-    CHECK(flash_forward_time(32, 2048, 128, a100_sxm()) ==
+    const FlashCore core{.batch_heads = 32, .queries = 2048, .keys = 2048, .head_dim = 128};
+    CHECK(flash_forward_time(core, a100_sxm()) ==
           doctest::Approx(2 * product / (312e12 * 0.55) + 5e-6));
-    CHECK(flash_backward_time(32, 2048, 128, a100_sxm()) ==
+    CHECK(flash_backward_time(core, a100_sxm()) ==
           doctest::Approx(5 * product / (312e12 * 0.45) + 8e-6));
 }
 

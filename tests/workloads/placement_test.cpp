@@ -24,7 +24,7 @@ Split split_of(std::int64_t t, std::int64_t p, std::int64_t d,
     split.tensor = t;
     split.pipeline = p;
     split.data = d;
-    split.order = order;
+    split.order = {order[0], order[1], order[2], context};
     return split;
 }
 
@@ -48,21 +48,33 @@ TEST_CASE("the innermost axis has neighbouring devices") {
     CHECK(seat.data == 1);
     CHECK(seat.pipeline == 1);
 
-    CHECK(numbers(placement.group(seat, true, false, false)) == Numbers{8, 9});
-    CHECK(numbers(placement.group(seat, false, false, true)) == Numbers{7, 9, 11});
-    CHECK(numbers(placement.group(seat, false, true, false)) == Numbers{3, 9});
-    CHECK(numbers(placement.group(seat, true, true, false)) == Numbers{2, 3, 8, 9});
-    CHECK(placement.group(seat, true, true, true).size() == 12);
-    CHECK(numbers(placement.group(seat, false, false, false)) == Numbers{9});
+    CHECK(numbers(placement.group(seat, {tensor})) == Numbers{8, 9});
+    CHECK(numbers(placement.group(seat, {data})) == Numbers{7, 9, 11});
+    CHECK(numbers(placement.group(seat, {pipeline})) == Numbers{3, 9});
+    CHECK(numbers(placement.group(seat, {tensor, pipeline})) == Numbers{2, 3, 8, 9});
+    CHECK(placement.group(seat, {tensor, pipeline, data}).size() == 12);
+    CHECK(numbers(placement.group(seat, {})) == Numbers{9});
 }
 
 TEST_CASE("the order decides which axis gets the near devices") {
     // data 3 innermost, then pipeline 2, then tensor 2: device = d + 3 p + 6 t.
     const Placement placement(split_of(2, 2, 3, {data, pipeline, tensor}));
     const Seat first{};
-    CHECK(numbers(placement.group(first, false, false, true)) == Numbers{0, 1, 2});
-    CHECK(numbers(placement.group(first, false, true, false)) == Numbers{0, 3});
-    CHECK(numbers(placement.group(first, true, false, false)) == Numbers{0, 6});
+    CHECK(numbers(placement.group(first, {data})) == Numbers{0, 1, 2});
+    CHECK(numbers(placement.group(first, {pipeline})) == Numbers{0, 3});
+    CHECK(numbers(placement.group(first, {tensor})) == Numbers{0, 6});
+}
+
+TEST_CASE("context ranks of a group lie between the tensor group and the data group by default") {
+    Split split = split_of(2, 2, 2, {tensor, data, pipeline});
+    split.order = Split{}.order;
+    split.context = 3;
+    const Placement placement(split);  // device = t + 2 c + 6 d + 12 p
+    CHECK(placement.devices() == 24);
+    const Seat seat = placement.seat({9});  // 1 + 2 * 1 + 6 * 1
+    CHECK(seat.context == 1);
+    CHECK(numbers(placement.group(seat, {context})) == Numbers{7, 9, 11});
+    CHECK(numbers(placement.group(seat, {context, data})) == Numbers{1, 3, 5, 7, 9, 11});
 }
 
 TEST_CASE("seats and devices are each other's inverse in every order") {
@@ -77,13 +89,19 @@ TEST_CASE("seats and devices are each other's inverse in every order") {
 TEST_CASE("the groups of an axis part the devices in every order") {
     for (const auto& order : all_orders) {
         const Placement placement(split_of(2, 3, 4, order));
-        for (int axes = 0; axes < 8; ++axes) {
-            const bool t = (axes & 1) != 0, p = (axes & 2) != 0, d = (axes & 4) != 0;
-            const std::size_t size = (t ? 2U : 1U) * (p ? 3U : 1U) * (d ? 4U : 1U);
+        const std::vector<std::pair<std::initializer_list<SplitAxis>, std::size_t>> sets{
+            {{}, 1},
+            {{tensor}, 2},
+            {{pipeline}, 3},
+            {{data}, 4},
+            {{tensor, pipeline}, 6},
+            {{tensor, data}, 8},
+            {{pipeline, data}, 12},
+            {{tensor, pipeline, data}, 24}};
+        for (const auto& [axes, size] : sets) {
             std::set<Numbers> groups;
             for (const DeviceId device : ids<DeviceId>(24)) {
-                const std::vector<DeviceId> group =
-                    placement.group(placement.seat(device), t, p, d);
+                const std::vector<DeviceId> group = placement.group(placement.seat(device), axes);
                 CHECK(group.size() == size);
                 CHECK(std::is_sorted(group.begin(), group.end()));
                 CHECK(std::find(group.begin(), group.end(), device) != group.end());

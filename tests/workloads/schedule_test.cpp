@@ -188,7 +188,7 @@ TEST_CASE("Schedules give the makespan, busy time, first start and peak of the g
         }
         ++cases;
     }
-    CHECK(cases == 1'620);
+    CHECK(cases == 1'920);
     CHECK(refused == 4);
     CHECK(closed > 1'000);  // the closed forms are not silent
 }

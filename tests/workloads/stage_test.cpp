@@ -62,7 +62,7 @@ std::string outline(const Operations& list) {
             if (!operation.blocking) word += "~";
             last.clear();
         }
-        if (!operation.waits_for.empty()) word += "^";
+        if (!operation.waits_for.empty() || operation.waits_for_step_ticket >= 0) word += "^";
         text += (text.empty() ? "" : " ") + word;
     }
     return text;

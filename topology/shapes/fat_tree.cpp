@@ -70,6 +70,12 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
+/// A leaf, where the spines can carry all that the ports can.
+std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& parameters) {
+    if (parameters.oversubscription > 1) return 0;
+    return static_cast<std::uint32_t>(std::min<std::int64_t>(endpoints, parameters.leaf_ports));
+}
+
 constexpr std::array<std::string_view, 2> takes{"oversubscription", "leaf_ports"};
 
 }  // namespace
@@ -79,6 +85,7 @@ constinit const Shape fat_tree_shape{.name = "fat_tree",
                                      .summary = "leaf switches joined by spine switches",
                                      .parameters = takes,
                                      .direct = false,
+                                     .block = block,
                                      .build = build};
 
 }  // namespace fourfold

@@ -31,6 +31,10 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
+std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
+    return endpoints;
+}
+
 }  // namespace
 
 extern const Shape fully_connected_shape;
@@ -38,6 +42,7 @@ constinit const Shape fully_connected_shape{.name = "fully_connected",
                                             .summary = "a cable between every two endpoints",
                                             .parameters = {},
                                             .direct = true,
+                                            .block = block,
                                             .build = build};
 
 }  // namespace fourfold

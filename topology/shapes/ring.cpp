@@ -22,6 +22,11 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
+/// Neighbours and others are not alike, and links in between are shared.
+std::uint32_t block(std::uint32_t /*endpoints*/, const ShapeParameters& /*parameters*/) {
+    return 0;
+}
+
 }  // namespace
 
 extern const Shape ring_shape;
@@ -30,6 +35,7 @@ constinit const Shape ring_shape{
     .summary = "each endpoint joined to the next, the last to the first",
     .parameters = {},
     .direct = true,
+    .block = block,
     .build = build};
 
 }  // namespace fourfold

@@ -27,6 +27,9 @@ struct Shape {
     /// Whether endpoints are joined to each other (ring, torus, fully_connected) and not through
     /// switches. As a fabric, a direct shape joins the i-th devices of all nodes, for each i.
     bool direct;
+    /// Endpoints in one aligned block, in which all are joined alike, as they are across blocks,
+    /// and only an endpoint's own links can hold it up; 0: not so.
+    std::uint32_t (*block)(std::uint32_t endpoints, const ShapeParameters& parameters);
     /// Joins `endpoints` with links of `spec`; switches are named `prefix` + "leaf0" and the like.
     /// A problem's `where` is the parameter's name. Called through `join`, which sees to the rest.
     Result<void> (*build)(std::span<const VertexId> endpoints, const LinkSpec& spec,

@@ -20,6 +20,10 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
+std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
+    return endpoints;
+}
+
 }  // namespace
 
 extern const Shape switch_shape;
@@ -27,6 +31,7 @@ constinit const Shape switch_shape{.name = "switch",
                                    .summary = "one non-blocking switch that joins all endpoints",
                                    .parameters = {},
                                    .direct = false,
+                                   .block = block,
                                    .build = build};
 
 }  // namespace fourfold

@@ -59,6 +59,11 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
 
 constexpr std::array<std::string_view, 1> takes{"dimensions"};
 
+/// Neighbours and others are not alike, and links in between are shared.
+std::uint32_t block(std::uint32_t /*endpoints*/, const ShapeParameters& /*parameters*/) {
+    return 0;
+}
+
 }  // namespace
 
 extern const Shape torus_shape;
@@ -67,6 +72,7 @@ constinit const Shape torus_shape{
     .summary = "a grid of 1 to 3 dimensions whose rows close to rings",
     .parameters = takes,
     .direct = true,
+    .block = block,
     .build = build};
 
 }  // namespace fourfold

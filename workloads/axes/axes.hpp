@@ -15,6 +15,10 @@ namespace fourfold {
 void insert_tensor(const TrainingStep& step, const StageAction& action,
                    std::vector<Operation>& operations);
 
+/// Context parallelism (ring attention, Liu et al. 2023): keys, values and their gradients.
+void insert_context(const TrainingStep& step, const StageAction& action,
+                    std::vector<Operation>& operations);
+
 /// Sharded weights (ZeRO-3, Rajbhandari et al. 2020; FSDP, Zhao et al. 2023): gathers before use,
 /// reduce-scatters after. Sharded optimizer state: gathers the updated parameters.
 void insert_sharding(const TrainingStep& step, const StageAction& action,
@@ -37,11 +41,14 @@ void append_sharding_tail(const TrainingStep& step, std::int64_t pipeline_rank,
 void append_tensor_tail(const TrainingStep& step, std::int64_t pipeline_rank,
                         std::vector<Operation>& operations);
 
-/// Bytes of one micro-batch's activations between layers, 16 bit: micro-batch * sequence * hidden
-/// * 2.
+/// Bytes of one micro-batch's activations between layers, 16 bit: micro-batch * sequence /
+/// context * hidden * 2.
 Bytes activation_bytes(const TrainingStep& step);
 /// What one device sends to the next stage.
 Bytes pipeline_message_bytes(const TrainingStep& step);
+
+/// One above all tickets in the list.
+std::int32_t free_ticket(const std::vector<Operation>& operations);
 
 /// A collective; blocking unless it has a ticket or `blocking` is cleared.
 Operation collective(Axis axis, CollectiveKind kind, Bytes bytes, Pass pass, std::int32_t layer);

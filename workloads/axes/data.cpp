@@ -47,7 +47,7 @@ class Buckets {
 };
 
 bool reduces(const TrainingStep& step) {
-    return step.split.data > 1 && step.split.sharding != Sharding::weights;
+    return step.split.replicas() > 1 && step.split.sharding != Sharding::weights;
 }
 
 bool during_backward(const TrainingStep& step) {

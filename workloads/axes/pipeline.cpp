@@ -1,7 +1,7 @@
-// Pipeline parallelism: what a message between stages carries. A = micro-batch * sequence * hidden
-// * 2 bytes; with scatter-gather each tensor rank sends its share of A over its own port, and the
-// receiving tensor group gathers it inside the node (Narayanan et al. 2021, sec. 4.1). With
-// sequence parallelism activations are cut anyway, and stay so.
+// Pipeline parallelism: what a message between stages carries. A = micro-batch * sequence /
+// context * hidden * 2 bytes; with scatter-gather each tensor rank sends its share of A over its
+// own port, and the receiving tensor group gathers it inside the node (Narayanan et al. 2021,
+// sec. 4.1). With sequence parallelism activations are cut anyway, and stay so.
 
 #include <algorithm>
 

@@ -11,11 +11,14 @@
 // done, as FSDP's root unit is (Zhao et al. 2023, sec. 3.2 and PyTorch's reshard_after_forward).
 //
 // Optimizer state or gradients (ZeRO-1, 2): the updated parameters are gathered once per step,
-// after the optimizer, or, overlapped, layer by layer while the first micro-batch's forward runs.
+// after the optimizer, or, overlapped, layer by layer while the first micro-batch's forward runs:
+// all gathers of a device are issued with its first forward, those of later chunks behind those of
+// earlier ones, and each layer waits for its own.
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "workloads/axes/axes.hpp"
 
@@ -27,14 +30,6 @@ constexpr std::int32_t whole_unit = -2;
 
 Bytes parameter_bytes(double parameters) {
     return {static_cast<std::int64_t>(std::llround(parameters)) * 2};
-}
-
-std::int32_t free_ticket(const std::vector<Operation>& operations) {
-    std::int32_t ticket = 0;
-    for (const Operation& operation : operations) {
-        ticket = std::max(ticket, operation.ticket + 1);
-    }
-    return ticket;
 }
 
 class ShardingInserter {
@@ -54,15 +49,12 @@ class ShardingInserter {
         }
     }
 
-    /// `all_at_once`: issue every gather at the start (they are of different steps' parameters).
-    std::vector<Operation> run(bool gathers, bool reduces, bool all_at_once) {
-        if (gathers && step_.overlap_parameters) {
-            for (std::size_t i = 0; i < (all_at_once ? units_.size() : 1); ++i) issue(units_[i]);
-        }
+    std::vector<Operation> run(bool gathers, bool reduces) {
+        if (gathers && step_.overlap_parameters) issue(units_.front());
         for (std::size_t i = 0; i < in_.size(); ++i) {
             const std::int32_t unit = unit_of(in_[i]);
             Operation operation = in_[i];
-            if (i == span_.at(unit).first && gathers) open(unit, operation, all_at_once);
+            if (i == span_.at(unit).first && gathers) open(unit, operation);
             out_.push_back(operation);
             if (i == span_.at(unit).last && reduces) reduce(unit);
         }
@@ -96,7 +88,7 @@ class ShardingInserter {
         out_.push_back(gather);
     }
 
-    void open(std::int32_t unit, Operation& operation, bool all_at_once) {
+    void open(std::int32_t unit, Operation& operation) {
         if (!step_.overlap_parameters) {
             if (!needs_gather(unit)) return;
             out_.push_back(collective(Axis::sharding, CollectiveKind::all_gather,
@@ -104,10 +96,8 @@ class ShardingInserter {
             return;
         }
         issue(unit);
-        if (!all_at_once) {
-            const auto next = std::find(units_.begin(), units_.end(), unit) + 1;
-            if (next != units_.end()) issue(*next);
-        }
+        const auto next = std::find(units_.begin(), units_.end(), unit) + 1;
+        if (next != units_.end()) issue(*next);
         if (const auto ticket = tickets_.find(unit); ticket != tickets_.end()) {
             operation.waits_for.push_back(ticket->second);
         }
@@ -137,18 +127,55 @@ class ShardingInserter {
     std::vector<Operation> out_;
 };
 
+// A layer's number, or one for all that is in no layer of the stage.
+std::int32_t step_ticket_of(const TrainingStep& step, std::int64_t stage, std::int32_t layer) {
+    return static_cast<std::int32_t>(layer >= 0 ? layer : step.model.layers + stage);
+}
+
+void insert_updated_parameters(const TrainingStep& step, const StageAction& action,
+                               std::vector<Operation>& operations) {
+    std::vector<Operation> gathers;
+    const auto gather = [&](std::int64_t stage, std::int32_t layer, double parameters) {
+        if (parameters == 0) return;
+        Operation made = collective(Axis::sharding, CollectiveKind::all_gather,
+                                    parameter_bytes(parameters), Pass::forward, layer);
+        made.blocking = false;
+        made.step_ticket = step_ticket_of(step, stage, layer);
+        gathers.push_back(made);
+    };
+    if (action.stage < step.split.pipeline) {
+        for (std::int64_t stage = action.stage; stage < step.stages();
+             stage += step.split.pipeline) {
+            const double outer = outer_parameters_on_device(step, stage);
+            if (has_embedding(step, stage)) gather(stage, outer_unit, outer);
+            const LayerRange layers = layers_of(step, stage);
+            for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
+                gather(stage, static_cast<std::int32_t>(layer), layer_parameters_on_device(step));
+            }
+            if (!has_embedding(step, stage)) gather(stage, outer_unit, outer);
+        }
+    }
+    std::set<std::int32_t> seen;
+    for (Operation& operation : operations) {
+        if (operation.axis != Axis::compute || !seen.insert(operation.layer).second) continue;
+        operation.waits_for_step_ticket = step_ticket_of(step, action.stage, operation.layer);
+    }
+    operations.insert(operations.begin(), gathers.begin(), gathers.end());
+}
+
 }  // namespace
 
 void insert_sharding(const TrainingStep& step, const StageAction& action,
                      std::vector<Operation>& operations) {
-    if (step.split.data == 1 || step.split.sharding == Sharding::none || operations.empty()) return;
+    if (step.split.replicas() == 1 || step.split.sharding == Sharding::none || operations.empty())
+        return;
     if (step.split.sharding == Sharding::weights) {
         const bool gathers = action.kind != ActionKind::weight_gradient;
         const bool reduces =
             action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient;
-        operations = ShardingInserter(step, action, operations).run(gathers, reduces, false);
+        operations = ShardingInserter(step, action, operations).run(gathers, reduces);
     } else if (step.overlap_parameters && action.first && action.kind == ActionKind::forward) {
-        operations = ShardingInserter(step, action, operations).run(true, false, true);
+        insert_updated_parameters(step, action, operations);
     }
 }
 
@@ -156,7 +183,7 @@ void append_sharding_tail(const TrainingStep& step, std::int64_t pipeline_rank,
                           std::vector<Operation>& operations) {
     const bool updated_elsewhere =
         step.split.sharding == Sharding::optimizer || step.split.sharding == Sharding::gradients;
-    if (step.split.data == 1 || !updated_elsewhere) return;
+    if (step.split.replicas() == 1 || !updated_elsewhere) return;
     if (step.overlap_parameters && !step.measured.stage) return;
     double parameters = 0;
     for (std::int64_t chunk = 0; chunk < step.chunks; ++chunk) {

@@ -1,4 +1,5 @@
-// Tensor parallelism. A is a micro-batch's activation, micro-batch * sequence * hidden * 2 bytes.
+// Tensor parallelism. A is a micro-batch's activation, micro-batch * sequence / context * hidden *
+// 2 bytes.
 //
 //            forward                            backward (input gradient)
 //   without  qkv core proj [AR] fc1 fc2 [AR]    fc2 fc1 [AR] proj core qkv [AR]
@@ -9,8 +10,15 @@
 // So 4 all-reduces per layer and micro-batch (Shoeybi et al. 2019, fig. 4), or 10 collectives with
 // sequence parallelism (Korthikanti et al. 2022, sec. 4.2.2): the same bytes and two gathers.
 // Embedding, head and loss have theirs: the axis `vocabulary`.
+//
+// With user buffers (Transformer Engine), a share `overlap` of a gather's or reduction's bytes
+// moves beneath the matrix multiplication that uses or makes them:
+//
+//   compute | ...   | qkv          | core |             | projection    | ...
+//   tensor  | AG (1 - o) | AG o |                       | RS o |        | RS (1 - o) |
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 
@@ -68,10 +76,7 @@ class TensorInserter {
             const bool closes = i + 1 == in_.size() || !same_place(in_[i], in_[i + 1]);
             if (opens) before(in_[i], i);
             Operation kernel = in_[i];
-            if (opens && awaited_) {
-                kernel.waits_for.push_back(*awaited_);
-                awaited_.reset();
-            }
+            if (opens) std::swap(kernel.waits_for, awaited_);
             out_.push_back(kernel);
             if (closes) after(in_[i]);
         }
@@ -83,6 +88,21 @@ class TensorInserter {
 
     void add(Axis axis, CollectiveKind kind, Bytes bytes, const Operation& near) {
         out_.push_back(collective(axis, kind, bytes, near.pass, near.layer));
+    }
+
+    // The share of a collective that runs beside a kernel; its ticket.
+    std::int32_t add_beneath(CollectiveKind kind, const Operation& near) {
+        Operation hidden =
+            collective(Axis::tensor, kind, share_of_activation(overlap()), near.pass, near.layer);
+        hidden.blocking = false;
+        hidden.ticket = next_ticket_++;
+        out_.push_back(hidden);
+        return hidden.ticket;
+    }
+    [[nodiscard]] double overlap() const { return step_.framework.tensor_overlap; }
+    [[nodiscard]] Bytes share_of_activation(double share) const {
+        const auto all = static_cast<double>(activation_bytes(step_).value);
+        return {std::llround(share * all)};
     }
 
     // The gather for a weight gradient is issued before the input gradient of the same matrix,
@@ -100,7 +120,12 @@ class TensorInserter {
         if (kernel.site == Site::embedding) return before_embedding(kernel);
         if (!sequence_parallel()) return;
         if (gathers_input(kernel)) {
-            add(Axis::tensor, CollectiveKind::all_gather, activation_bytes(step_), kernel);
+            add(Axis::tensor, CollectiveKind::all_gather, share_of_activation(1 - overlap()),
+                kernel);
+            if (overlap() > 0) hidden_ = add_beneath(CollectiveKind::all_gather, kernel);
+        }
+        if (has_partial_output(kernel) && overlap() > 0) {
+            add_beneath(CollectiveKind::reduce_scatter, kernel);
         }
         if (has_partial_output(kernel) && kernel.pass == Pass::input_gradient) {
             const bool weights_follow = std::any_of(in_.begin() + static_cast<std::ptrdiff_t>(at),
@@ -119,12 +144,14 @@ class TensorInserter {
                 regathered_ = next_ticket_++;
                 issue_regather(kernel, *regathered_);
             }
-            awaited_ = regathered_;
+            awaited_.push_back(*regathered_);
             regathered_.reset();
         }
     }
 
     void after(const Operation& kernel) {
+        if (hidden_) awaited_.push_back(*hidden_);
+        hidden_.reset();
         if (kernel.site == Site::embedding && is_forward(kernel.pass)) {
             if (!step_.split.vocabulary_parallel) return;
             return add(
@@ -135,9 +162,12 @@ class TensorInserter {
         if (kernel.site == Site::head) return after_head(kernel);
         if (kernel.site == Site::loss && is_forward(kernel.pass)) return after_loss(kernel);
         if (!has_partial_output(kernel)) return;
-        add(Axis::tensor,
-            sequence_parallel() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-            activation_bytes(step_), kernel);
+        if (sequence_parallel()) {
+            add(Axis::tensor, CollectiveKind::reduce_scatter, share_of_activation(1 - overlap()),
+                kernel);
+        } else {
+            add(Axis::tensor, CollectiveKind::all_reduce, activation_bytes(step_), kernel);
+        }
     }
 
     void before_embedding(const Operation& kernel) {
@@ -159,7 +189,7 @@ class TensorInserter {
     // Vocabulary-parallel cross entropy: the maximum, the target's logit, the sum of exponentials.
     void after_loss(const Operation& kernel) {
         if (!step_.split.vocabulary_parallel) return;
-        const Bytes one_float_per_token{4 * step_.micro_batch * step_.model.sequence};
+        const Bytes one_float_per_token{4 * step_.tokens()};
         for (int i = 0; i < 3; ++i) {
             add(Axis::vocabulary, CollectiveKind::all_reduce, one_float_per_token, kernel);
         }
@@ -170,7 +200,8 @@ class TensorInserter {
     std::vector<Operation> out_;
     std::int32_t next_ticket_ = 0;
     std::optional<std::int32_t> regathered_;  // issued, its weight gradient still to come
-    std::optional<std::int32_t> awaited_;     // by the kernel that is next
+    std::optional<std::int32_t> hidden_;      // runs beside the kernel that is open
+    std::vector<std::int32_t> awaited_;       // by the kernel that is next
 };
 
 }  // namespace
@@ -182,13 +213,22 @@ Operation collective(Axis axis, CollectiveKind kind, Bytes bytes, Pass pass, std
     operation.layer = layer;
     operation.collective = kind;
     operation.bytes = bytes;
-    operation.group = axis == Axis::data || axis == Axis::sharding ? Group::data : Group::tensor;
+    const bool of_replicas = axis == Axis::data || axis == Axis::sharding;
+    operation.group = of_replicas             ? Group::replicas
+                      : axis == Axis::context ? Group::context
+                                              : Group::tensor;
     return operation;
 }
 
-Bytes activation_bytes(const TrainingStep& step) {
-    return {step.micro_batch * step.model.sequence * step.model.hidden * 2};
+std::int32_t free_ticket(const std::vector<Operation>& operations) {
+    std::int32_t ticket = 0;
+    for (const Operation& operation : operations) {
+        ticket = std::max(ticket, operation.ticket + 1);
+    }
+    return ticket;
 }
+
+Bytes activation_bytes(const TrainingStep& step) { return {step.tokens() * step.model.hidden * 2}; }
 
 void insert_tensor(const TrainingStep& step, const StageAction&,
                    std::vector<Operation>& operations) {
@@ -200,7 +240,11 @@ void insert_tensor(const TrainingStep& step, const StageAction&,
 // (Megatron-LM, finalize_model_grads).
 void append_tensor_tail(const TrainingStep& step, std::int64_t pipeline_rank,
                         std::vector<Operation>& operations) {
-    const std::int64_t per_rank = step.model.layers / step.split.pipeline;
+    std::int64_t per_rank = 0;
+    for (std::int64_t chunk = 0; chunk < step.chunks; ++chunk) {
+        const LayerRange layers = layers_of(step, chunk * step.split.pipeline + pipeline_rank);
+        per_rank += layers.end - layers.begin;
+    }
     if (step.split.tensor > 1 && step.split.sequence_parallel) {
         // Norms see a part of the sequence only: their gradients are summed over the group.
         const std::int64_t vectors = step.model.norm == Norm::layernorm ? 4 : 2;
