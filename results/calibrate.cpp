@@ -392,9 +392,13 @@ std::vector<MeanErrors> mean_errors(std::span<const Sample> samples,
 template <class Sample, class Subject>
 FittedConstant reported(const std::vector<Sample>& samples, const Parameter<Subject>& parameter,
                         Subjects<Subject>& subjects) {
-    const auto [least, most] = std::ranges::minmax(subjects.without_fold, {}, parameter.get);
     const bool seen = is_seen(samples, parameter, subjects);
-    if (!seen) parameter.set(subjects.fitted, parameter.get(subjects.base));
+    if (!seen) {
+        const double before = parameter.get(subjects.base);
+        parameter.set(subjects.fitted, before);
+        for (Subject& subject : subjects.without_fold) parameter.set(subject, before);
+    }
+    const auto [least, most] = std::ranges::minmax(subjects.without_fold, {}, parameter.get);
     return {.key = parameter.key,
             .unit = parameter.unit,
             .base = parameter.get(subjects.base),

@@ -11,6 +11,8 @@
 namespace fourfold {
 namespace {
 
+constexpr double mean_error_max = 0.2;  // beyond it a fit is of no use
+
 std::string_view suffix(ConstantUnit unit) {
     switch (unit) {
         case ConstantUnit::none:
@@ -62,9 +64,11 @@ std::string to_text(const FitReport& report, std::string_view origin) {
     std::vector<std::vector<std::string>> errors{
         {"mean error", "rows", "base", "fitted", "cross-validated"}};
     for (const MeanErrors& one : report.errors) errors.push_back(row_of(one));
-    return fmt::format("{}: {} rows, {} different {}, of {}\n{}\n{}", report.kernel, report.samples,
-                       report.different, report.different_what, origin, aligned(constants, {0, 5}),
-                       aligned(errors, {0}));
+    const bool describes = report.errors.front().fitted <= mean_error_max;
+    return fmt::format("{}: {} rows, {} different {}, of {}\n{}\n{}{}", report.kernel,
+                       report.samples, report.different, report.different_what, origin,
+                       aligned(constants, {0, 5}), aligned(errors, {0}),
+                       describes ? "" : "  no constants make the formula describe these rows\n");
 }
 
 nlohmann::ordered_json to_json(const FitReport& report) {

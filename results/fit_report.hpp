@@ -45,7 +45,8 @@ std::string value_text(ConstantUnit unit, double value);
 /// "kernel-fit on 183 rows of kernels.csv, mean error 3.5 %, cross-validated 3.6 %"
 std::string source_text(const FitReport& report, std::string_view origin);
 
-/// A line on the rows and their origin, a table of the constants, a table of the errors.
+/// A line on the rows and their origin, a table of the constants, a table of the errors, and a
+/// warning where the fit is of no use.
 std::string to_text(const FitReport& report, std::string_view origin);
 
 /// {rows, different, constants: {cap: {base, fitted, fold_min, fold_max, seen}, ...}, errors:

@@ -146,7 +146,7 @@ struct NamedReport {
     std::string origins;
 };
 
-// Replaces constants of `base`; false after printing what is wrong.
+// Replaces some of `constants`; false after printing what is wrong.
 template <class Sample, class Constants, class FitKernel>
 bool fit_rows(Rows<Sample> rows, FitKernel fit_kernel, Progress& progress, Constants& constants,
               std::vector<NamedReport>& reports) {
@@ -184,8 +184,10 @@ bool fit_link(std::vector<KernelTable>& tables, Progress& progress, LinkConstant
 
 // ---- Writing
 
+// What the rows do not tell stays as it is, and so does its source.
 void set_constants(const NamedReport& fit, YamlNode& values) {
     for (const FittedConstant& constant : fit.report.constants) {
+        if (!constant.is_seen) continue;
         set_scalar(values, constant.key, value_text(constant.unit, constant.fitted), Scalar::plain);
     }
 }
@@ -210,9 +212,8 @@ void set_others(const NamedReport& fit, YamlNode& tree) {
     set_constants(fit, tree);
     YamlNode& sources = submapping(tree, "sources");
     for (const FittedConstant& constant : fit.report.constants) {
-        const std::string source = constant.is_seen ? source_text(fit.report, fit.origins)
-                                                    : "kept: the rows do not depend on it";
-        set_scalar(sources, constant.key, source, Scalar::text);
+        if (!constant.is_seen) continue;
+        set_scalar(sources, constant.key, source_text(fit.report, fit.origins), Scalar::text);
     }
 }
 
@@ -224,7 +225,7 @@ struct Product {
 };
 
 bool write_product(Product& product) {
-    set_scalar(product.tree, "name", fs::path(product.out).stem().string(), Scalar::plain);
+    set_scalar(product.tree, "name", fs::path(product.out).stem().string(), Scalar::text);
     for (const NamedReport& fit : product.reports) {
         const bool is_gemm = fit.report.kernel == "gemm";
         (is_gemm ? set_gemm : set_others)(fit, product.tree);

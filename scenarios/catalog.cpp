@@ -107,6 +107,9 @@ void read_gemm(Fields&& gemm, GemmConstants& into) {
 void read_fractions(Fields& flash, AttentionConstants& into) {
     flash.number("forward", Need::optional, into.forward, fraction);
     flash.number("backward", Need::optional, into.backward, fraction);
+    constexpr Reals blocks{.min = 0, .max = 100, .above_min = false, .example = "0.85"};
+    flash.number("forward_tail", Need::optional, into.forward_tail, blocks);
+    flash.number("backward_tail", Need::optional, into.backward_tail, blocks);
 }
 
 enum class Entry { device, link, cluster, framework, model };

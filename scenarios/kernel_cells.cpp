@@ -12,6 +12,7 @@ namespace fourfold {
 namespace {
 
 constexpr double count_max = 1e15;  // exact as a double, and enough bytes for anything
+constexpr double picosecond_us = 1e-6;
 constexpr double day_us = 86'400e6;
 
 // Any finite number.
@@ -48,14 +49,14 @@ std::optional<std::int64_t> read_count(const TableLine& line, const Cell& cell, 
     return static_cast<std::int64_t>(*value);
 }
 
-std::optional<double> read_positive(const TableLine& line, const Cell& cell, double max,
-                                    Findings& findings) {
+std::optional<double> read_within(const TableLine& line, const Cell& cell, const Bounds& bounds,
+                                  Findings& findings) {
     const auto value = number(line, cell, findings);
     if (!value) return std::nullopt;
-    if (*value <= 0 || *value > max) {
+    if (*value < bounds.min || *value > bounds.max) {
         findings.error(line, cell.text,
-                       fmt::format("'{}' is {}; it must be above 0 and at most {:g}", cell.name,
-                                   shortened(cell.text), max));
+                       fmt::format("'{}' is {}; it must be from {:g} to {:g}", cell.name,
+                                   shortened(cell.text), bounds.min, bounds.max));
         return std::nullopt;
     }
     return value;
@@ -64,7 +65,7 @@ std::optional<double> read_positive(const TableLine& line, const Cell& cell, dou
 std::optional<double> read_time(const TableLine& line, const Cell& cell, Findings& findings) {
     const auto value = number(line, cell, findings);
     if (!value) return std::nullopt;
-    if (*value <= 0 || *value > day_us) {
+    if (*value < picosecond_us || *value > day_us) {
         findings.error(line, cell.text,
                        fmt::format("'{}' is {}; a measured time is above 0 and at most a day, in "
                                    "microseconds",

@@ -19,11 +19,13 @@ struct Cell {
 std::optional<std::int64_t> read_count(const TableLine& line, const Cell& cell, std::int64_t min,
                                        Findings& findings);
 
-/// Microseconds as seconds: above 0, at most a day.
+/// Microseconds as seconds: from a picosecond to a day.
 std::optional<double> read_time(const TableLine& line, const Cell& cell, Findings& findings);
 
-/// Above 0, at most `max`.
-std::optional<double> read_positive(const TableLine& line, const Cell& cell, double max,
-                                    Findings& findings);
+struct Bounds {
+    double min = 0, max = 0;
+};
+std::optional<double> read_within(const TableLine& line, const Cell& cell, const Bounds& bounds,
+                                  Findings& findings);
 
 }  // namespace fourfold

@@ -255,10 +255,11 @@ void read_simumax_row(const Row& row, KernelTable& table) {
         return std::nullopt;
     };
     const auto b = size("b"), m = size("m"), k = size("k"), n = size("n");
-    constexpr double peak_tflops_max = 1e6;
-    const auto peak =
-        read_positive(row.line(), row.cell("peak_tflops"), peak_tflops_max, row.findings());
-    const auto efficiency = read_positive(row.line(), row.cell("efficiency"), 1, row.findings());
+    constexpr Bounds peak_bounds{.min = 1e-3, .max = 1e6};
+    constexpr Bounds efficiency_bounds{.min = 1e-6, .max = 1};
+    const auto peak = read_within(row.line(), row.cell("peak_tflops"), peak_bounds, row.findings());
+    const auto efficiency =
+        read_within(row.line(), row.cell("efficiency"), efficiency_bounds, row.findings());
     if (!b || !m || !k || !n || !peak || !efficiency) return;
     const Gemm gemm{*m, *n, *k, *b};
     table.gemm.push_back({gemm, flops(gemm) / (*efficiency * *peak * 1e12)});
@@ -315,7 +316,7 @@ bool is_blank(std::string_view line) {
     return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-// The first lines, up to the one that tells the format; false if there is none.
+// The first lines, up to the one that tells the format. Neither, where there is none: reported.
 struct Beginning {
     bool is_nccl = false;
     std::optional<Csv> csv;

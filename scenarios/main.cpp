@@ -111,21 +111,21 @@ int run_main(int argc, char** argv) {
     validate->callback([&] { code = validate_command(validate_options); });
 
     CalibrateOptions calibrate_options;
-    CLI::App* calibrate =
-        app.add_subcommand("calibrate", "fit a device's and a link's constants on measured kernels");
+    CLI::App* calibrate = app.add_subcommand(
+        "calibrate", "fit a device's and a link's constants on measured kernels");
     calibrate->add_option("TABLE", calibrate_options.files, "CSV, or what nccl-tests printed")
         ->required();
     CLI::Option* base = calibrate->add_option("--device", calibrate_options.device,
                                               "what to start from: a catalog's name or a .yaml");
-    CLI::Option* base_out = calibrate->add_option("--out", calibrate_options.out, "device to write");
+    CLI::Option* base_out =
+        calibrate->add_option("--out", calibrate_options.out, "device to write");
     base->type_name("BASE")->needs(base_out->type_name("FILE.yaml")->needs(base));
     CLI::Option* link = calibrate->add_option("--link", calibrate_options.link,
                                               "what to start from: a catalog's name or a .yaml");
     CLI::Option* link_out =
         calibrate->add_option("--link-out", calibrate_options.link_out, "link to write");
     link->type_name("BASE")->needs(link_out->type_name("FILE.yaml")->needs(link));
-    calibrate
-        ->add_option("--only", calibrate_options.only, "whose rows, where a table has several")
+    calibrate->add_option("--only", calibrate_options.only, "whose rows, where a table has several")
         ->type_name("NAME")
         ->allow_extra_args(false);
     calibrate->add_flag("--json", calibrate_options.json, "print JSON");

@@ -20,10 +20,11 @@ struct GemmConstants {
     double power = 1.0;  // clock under load relative to the device of the fit
 };
 
-/// Fractions of peak that a fused attention kernel reaches.
+/// A fused attention kernel: fractions of peak, and how long the last of its blocks run alone, in
+/// times of the longest block (workloads/kernels.hpp has the formula).
 struct AttentionConstants {
-    double forward = 0.55;
-    double backward = 0.45;
+    double forward = 0.55, forward_tail = 0.85;
+    double backward = 0.42, backward_tail = 0.45;
 };
 
 struct Device {
@@ -35,8 +36,8 @@ struct Device {
     double memory_efficiency = 0.85;  // of memory_bandwidth, in bandwidth-bound kernels
     double memory_launch_s = 2e-6;    // per bandwidth-bound kernel
     GemmConstants gemm;
-    AttentionConstants flash;                // FlashAttention-2 or cuDNN
-    AttentionConstants flash_1{0.35, 0.27};  // the first FlashAttention
+    AttentionConstants flash;                                       // FlashAttention-2 or cuDNN
+    AttentionConstants flash_1{.forward = 0.40, .backward = 0.30};  // the first FlashAttention
     double flash_launch_forward_s = 5e-6;
     double flash_launch_backward_s = 8e-6;
     bool fitted = false;  // on kernels of this very device, not taken from the sheet

@@ -239,9 +239,10 @@ def zero_bubble(row: Row) -> Scenario:
     row = row | {"config": full}
     return Scenario(
         f"Qi et al. 2023, Zero Bubble (arXiv 2401.10241), {table}; step time of the printed rate."
-        " Assumed: tokenizer of GPT-2; one layer per model chunk.",
+        " Assumed: the SentencePiece tokenizer of the authors' scripts, 32000 tokens; one layer per"
+        " model chunk.",
         {
-            "model": gpt(row, vocab=50257),
+            "model": gpt(row, vocab=32000),
             "framework": "zero-bubble",
             "cluster": cluster(row, "zero-bubble"),
             "parallel": parallel(row, chunks),
@@ -280,10 +281,12 @@ def dgxc_h100(row: Row) -> Scenario:
     chunks = config.get("vp", 1)
     note = ""
     if name == "gpt3 175b":
-        note = " Dropout is that of NeMo-Framework-Launcher, gpt3/175b.yaml."
-    elif largest and "vp" not in config:
-        chunks = 12
-        note = " Chunks are those of the tags before and after."
+        note = " Dropout and bf16 gradients are those of nemo_megatron/gpt3_175b_hydra.yaml."
+    elif largest:
+        note = " Gradients are bf16 (nemotron/nemotron4-340b-synth.yaml)."
+        if "vp" not in config:
+            chunks = 12
+            note += " Chunks are those of the tags before and after."
     return Scenario(
         f"NVIDIA/dgxc-benchmarking {tag}, {file}. Flags are those of v25.02.02.{note}",
         {
@@ -297,7 +300,9 @@ def dgxc_h100(row: Row) -> Scenario:
             **schedule(row, chunks),
             "recompute": "selective" if largest else "none",
             "precision": "bf16",
-            **when(largest, overlap={"tensor": 0}),
+            **when(largest or name == "gpt3 175b", gradient_precision="bf16"),
+            # ub_tp_comm_overlap: False in nemotron/nemotron4-340b-synth.yaml, which later tags lack
+            **when(largest and tag.lstrip("v") <= "25.02.02", overlap={"tensor": 0}),
         },
         row["result"]["step_time_s"],
         f"dgxc-benchmarking {tag}, {file}",
