@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "results/doubts.hpp"
 #include "sim/audit.hpp"
 #include "workloads/fold.hpp"
-#include "workloads/placement.hpp"
 
 namespace fourfold {
 namespace {
@@ -59,64 +59,6 @@ std::vector<std::string> idle_hardware(const Graph& graph, const Evaluation& eva
     return warnings;
 }
 
-bool tensor_spans_nodes(const Split& split, const Graph& graph) {
-    const Placement placement(split);
-    for (const DeviceId device : ids<DeviceId>(static_cast<std::size_t>(placement.devices()))) {
-        const Seat seat = placement.seat(device);
-        const DeviceId first =
-            placement.device({.tensor = 0, .pipeline = seat.pipeline, .data = seat.data});
-        if (graph.node_of(device) != graph.node_of(first)) return true;
-    }
-    return false;
-}
-
-// Figures outside the range of what the models were fitted on (README, what is modelled).
-std::vector<std::string> doubtful_figures(const TrainingStep& step, const Graph& graph) {
-    std::vector<std::string> warnings;
-    const Transformer& model = step.model;
-    if (step.measured.stage) return warnings;
-    if (model.attention == Attention::unfused && head_dim(model) % 8 != 0) {
-        warnings.push_back(
-            fmt::format("a head dimension of {} is no multiple of 8: its attention is "
-                        "taken to run at 12 TFLOP/s of an A100",
-                        head_dim(model)));
-    }
-    if (model.attention == Attention::unfused && model.sequence > 2048) {
-        warnings.push_back(
-            fmt::format("unfused attention at a sequence of {}: the fused softmax ends at "
-                        "2048, slower kernels are assumed",
-                        model.sequence));
-    }
-    const bool gathers = step.split.sharding != Sharding::none ||
-                         (step.split.tensor > 1 && step.split.sequence_parallel);
-    if (gathers && step.algorithm != nullptr &&
-        step.algorithm->refuse({.kind = CollectiveKind::all_gather})) {
-        warnings.push_back(
-            fmt::format("{} does not do all_gather and reduce_scatter: they run as "
-                        "rings",
-                        step.algorithm->name));
-    }
-    if (!step.device.fitted) {
-        warnings.push_back(
-            fmt::format("{}: kernel times follow the data sheet, no kernels of this "
-                        "device were measured",
-                        step.device.name));
-    }
-    std::size_t in_node = 0;
-    for (std::size_t i = 0; i < graph.devices().size() &&
-                            graph.node_of({static_cast<std::uint32_t>(i)}) == graph.node_of({0});
-         ++i) {
-        ++in_node;
-    }
-    if (tensor_spans_nodes(step.split, graph)) {
-        warnings.push_back(
-            fmt::format("tensor parallelism of {} spans nodes of {}: few measurements "
-                        "exist of this",
-                        step.split.tensor, in_node));
-    }
-    return warnings;
-}
-
 }  // namespace
 
 Resources resources() {
@@ -163,8 +105,9 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     evaluation.measures = measure(step, evaluation.lowered, evaluation.timeline);
     evaluation.traffic = traffic(graph, evaluation.lowered, evaluation.timeline);
     evaluation.warnings = idle_hardware(graph, evaluation);
-    std::vector<std::string> doubtful = doubtful_figures(step, graph);
-    std::move(doubtful.begin(), doubtful.end(), std::back_inserter(evaluation.warnings));
+    for (Doubt& doubt : doubts_of(step, graph)) {
+        evaluation.warnings.push_back(std::move(doubt.text));
+    }
     if (evaluation.measures.mfu > 1) {
         evaluation.warnings.push_back("MFU is above 100 %: a measured time or a peak is wrong");
     }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "results/doubts.hpp"
 #include "results/measure.hpp"
 #include "sim/simulate.hpp"
 #include "workloads/fold.hpp"
@@ -62,6 +63,15 @@ std::vector<Variant> variants(const TrainingStep& step) {
     return all;
 }
 
+double square(double x) { return x * x; }
+
+// What no constant stands for.
+double variance_of_model(const TrainingStep& step, const Graph& graph) {
+    double variance = square(model_spread);
+    for (const Doubt& doubt : doubts_of(step, graph)) variance += square(doubt.spread);
+    return variance;
+}
+
 std::optional<Duration> step_time_of(const TrainingStep& step, const Graph& graph, bool fold) {
     const Result<Lowered> lowered = lower(step, graph, fold);
     if (!lowered) return std::nullopt;
@@ -87,7 +97,7 @@ std::optional<Uncertainty> uncertainty(const TrainingStep& step, const Graph& gr
     if (!base || *base == Duration::zero()) return std::nullopt;
 
     Uncertainty found;
-    double variance = model_spread * model_spread;
+    double variance = variance_of_model(plain, graph);
     for (const Variant& variant : variants(plain)) {
         const bool same_graph = variant.within == 1 && variant.across == 1;
         const std::optional<Duration> changed =
@@ -98,7 +108,7 @@ std::optional<Uncertainty> uncertainty(const TrainingStep& step, const Graph& gr
         const double value =
             std::log(to_seconds(*changed) / to_seconds(*base)) / variant.log_change;
         found.elasticities.push_back({variant.name, value, variant.spread});
-        variance += value * variant.spread * value * variant.spread;
+        variance += square(value * variant.spread);
     }
     std::ranges::stable_sort(found.elasticities, [](const Elasticity& a, const Elasticity& b) {
         return std::abs(a.value) > std::abs(b.value);

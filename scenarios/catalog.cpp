@@ -75,7 +75,9 @@ void add_constants(const std::string& entry, const YamlNode& mapping, const std:
             add_constants(entry, value, prefix + key + ".", sources, into);
             continue;
         }
-        if (value.kind != YamlNode::Kind::scalar) continue;
+        const bool is_number = value.kind == YamlNode::Kind::scalar && !value.text.empty() &&
+                               value.text.find_first_of("0123456789") == 0;
+        if (!is_number) continue;
         const YamlNode* source = source_of(sources, prefix + key);
         const std::string_view text = source == nullptr ? std::string_view{} : source->text;
         const std::size_t end = text.find_first_of(" ,:;(");

@@ -72,7 +72,8 @@ int traffic_command(const ScenarioOptions& options, bool json);
 int validate_command(const ValidateOptions& options);
 int calibrate_command(const CalibrateOptions& options);
 int check_command(const ScenarioOptions& options);
-int list_command(const std::string& what, const std::string& catalog);
+/// `constants`: every number of the hardware catalog with its source, instead of names.
+int list_command(const std::string& what, bool constants, const std::string& catalog);
 int collective_command(const CollectiveOptions& options);
 int idle_curve_command(const IdleCurveOptions& options);
 int ring_curve_command(const RingCurveOptions& options);

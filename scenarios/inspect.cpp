@@ -21,24 +21,27 @@
 namespace fourfold {
 namespace {
 
-void print_list(std::string_view title,
-                const std::vector<std::pair<std::string, std::string>>& rows) {
+std::string list_text(std::string_view title,
+                      const std::vector<std::pair<std::string, std::string>>& rows) {
     std::size_t width = 0;
     for (const auto& [name, summary] : rows) width = std::max(width, name.size());
-    fmt::print("{}\n", title);
-    for (const auto& [name, summary] : rows) fmt::print("  {:<{}}  {}\n", name, width, summary);
+    std::string text = fmt::format("{}\n", title);
+    for (const auto& [name, summary] : rows) {
+        text += fmt::format("  {:<{}}  {}\n", name, width, summary);
+    }
+    return text;
 }
 
 template <class Entry>
-void print_catalog(std::string_view title, std::span<const Entry* const> entries) {
+std::string catalog_text(std::string_view title, std::span<const Entry* const> entries) {
     std::vector<std::pair<std::string, std::string>> rows;
     for (const Entry* entry : entries) {
         rows.emplace_back(std::string(entry->name), std::string(entry->summary));
     }
-    print_list(title, rows);
+    return list_text(title, rows);
 }
 
-void print_devices(const Catalog& catalog) {
+std::string devices_text(const Catalog& catalog) {
     std::vector<std::pair<std::string, std::string>> rows;
     for (const auto& [name, device] : catalog.devices) {
         rows.emplace_back(
@@ -46,20 +49,74 @@ void print_devices(const Catalog& catalog) {
                               device.memory_bandwidth * 1e-9, to_text(device.memory),
                               device.fitted ? "kernels measured" : "data sheet"));
     }
-    print_list("devices", rows);
+    return list_text("devices", rows);
 }
 
-void print_links(const Catalog& catalog) {
+std::string links_text(const Catalog& catalog) {
     std::vector<std::pair<std::string, std::string>> rows;
     for (const auto& [name, link] : catalog.links) {
         rows.emplace_back(
             name, fmt::format("{:>10}  {:>8}  efficiency {:.3f}", to_text(link.spec.bandwidth),
                               to_text(link.spec.latency), link.spec.efficiency));
     }
-    print_list("links", rows);
+    return list_text("links", rows);
 }
 
-void print_models(const Catalog& catalog) {
+std::string clusters_text(const Catalog& catalog) {
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (const auto& [name, cluster] : catalog.clusters) {
+        const std::string port =
+            cluster.fabric ? to_text(cluster.fabric->link.bandwidth) : std::string("none");
+        rows.emplace_back(name, fmt::format("{} x {} per node, network {} per device",
+                                            cluster.devices_per_node, cluster.device.name, port));
+    }
+    return list_text("clusters", rows);
+}
+
+std::string frameworks_text(const Catalog& catalog) {
+    const auto seen = [](const std::optional<bool>& overlaps) {
+        return overlaps.value_or(true) ? "overlapped" : "not overlapped";
+    };
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (const auto& [name, profile] : catalog.frameworks) {
+        const bool sharded = profile.sharding.value_or(Sharding::none) != Sharding::none;
+        rows.emplace_back(
+            name, fmt::format("{} gradients {}{}{}",
+                              profile.gradient_bytes.value_or(4) == 4 ? "32 bit" : "16 bit",
+                              seen(profile.overlap_gradients), sharded ? ", sharded state" : "",
+                              profile.software.tensor_overlap > 0 ? ", user buffers" : ""));
+    }
+    return list_text("frameworks", rows);
+}
+
+// One line per number: where it stands, what it is, where it is from.
+int print_constants(const Catalog& catalog, std::string_view what) {
+    std::size_t entry = 0, key = 0, value = 0;
+    std::vector<const Constant*> shown;
+    for (const Constant& each : catalog.constants) {
+        const bool wanted = what.empty() || each.entry.substr(0, each.entry.find('/')) == what;
+        if (!wanted) continue;
+        shown.push_back(&each);
+        entry = std::max(entry, each.entry.size());
+        key = std::max(key, each.key.size());
+        value = std::max(value, each.value.size());
+    }
+    if (shown.empty()) {
+        return refuse({"--constants",
+                       fmt::format("{} have no constants; devices, links, clusters and frameworks "
+                                   "have",
+                                   what)});
+    }
+    std::string text;
+    for (const Constant* each : shown) {
+        text += fmt::format("{:<{}}  {:<{}}  {:>{}}  {:<10}  {}\n", each->entry, entry, each->key,
+                            key, each->value, value, each->origin, each->reference);
+    }
+    std::cout << text;
+    return std::cout.flush() ? done : failed;
+}
+
+std::string models_text(const Catalog& catalog) {
     std::vector<std::pair<std::string, std::string>> rows;
     for (const auto& [name, model] : catalog.models) {
         rows.emplace_back(
@@ -68,7 +125,7 @@ void print_models(const Catalog& catalog) {
                         static_cast<double>(parameters(model)) * 1e-9, model.layers, model.hidden,
                         model.mlp == Mlp::swiglu ? "Llama style" : "GPT style"));
     }
-    print_list("models", rows);
+    return list_text("models", rows);
 }
 
 }  // namespace
@@ -108,22 +165,28 @@ int check_command(const ScenarioOptions& options) {
     return done;
 }
 
-int list_command(const std::string& what, const std::string& catalog_folder) {
-    static constexpr std::string_view known[] = {"shapes", "devices",   "links",
-                                                 "models", "schedules", "collectives"};
+int list_command(const std::string& what, bool constants, const std::string& catalog_folder) {
+    static constexpr std::string_view known[] = {"shapes",    "devices",    "links",
+                                                 "clusters",  "frameworks", "models",
+                                                 "schedules", "collectives"};
     if (!what.empty() && std::find(std::begin(known), std::end(known), what) == std::end(known)) {
         return refuse({"", unknown("list", what, known)});
     }
     const auto catalog = load_catalog(catalog_folder);
     if (!catalog) return bad_input;
+    if (constants) return print_constants(*catalog, what);
     const auto wanted = [&](std::string_view name) { return what.empty() || what == name; };
-    if (wanted("shapes")) print_catalog("shapes", shapes());
-    if (wanted("devices")) print_devices(*catalog);
-    if (wanted("links")) print_links(*catalog);
-    if (wanted("models")) print_models(*catalog);
-    if (wanted("schedules")) print_catalog("schedules", schedules());
-    if (wanted("collectives")) print_catalog("collectives", algorithms());
-    return done;
+    std::string text;
+    if (wanted("shapes")) text += catalog_text("shapes", shapes());
+    if (wanted("devices")) text += devices_text(*catalog);
+    if (wanted("links")) text += links_text(*catalog);
+    if (wanted("clusters")) text += clusters_text(*catalog);
+    if (wanted("frameworks")) text += frameworks_text(*catalog);
+    if (wanted("models")) text += models_text(*catalog);
+    if (wanted("schedules")) text += catalog_text("schedules", schedules());
+    if (wanted("collectives")) text += catalog_text("collectives", algorithms());
+    std::cout << text;
+    return std::cout.flush() ? done : failed;
 }
 
 }  // namespace fourfold

@@ -138,11 +138,15 @@ int run_main(int argc, char** argv) {
     check->callback([&] { code = check_command(check_options); });
 
     std::string list_what, list_catalog;
+    bool list_constants = false;
     CLI::App* list = app.add_subcommand("list", "print what scenarios can name");
     list->add_option("WHAT", list_what,
-                     "shapes, devices, links, models, schedules or collectives; all if left out");
+                     "shapes, devices, links, clusters, frameworks, models, schedules or "
+                     "collectives; all if left out");
+    list->add_flag("--constants", list_constants,
+                   "every number of devices, links, clusters and frameworks with its source");
     list->add_option("--catalog", list_catalog, "folder with devices/, links/ and models/");
-    list->callback([&] { code = list_command(list_what, list_catalog); });
+    list->callback([&] { code = list_command(list_what, list_constants, list_catalog); });
 
     CollectiveOptions collective_options{.kind = {},
                                          .algorithm = "auto",

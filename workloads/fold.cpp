@@ -30,13 +30,15 @@ std::int64_t size_of(const Split& split, SplitAxis axis) {
 
 bool ranks_are_alike(const TrainingStep& step, const Graph& graph) {
     if (graph.blocks().empty() || !step.slow_devices.empty()) return false;
-    std::int64_t product = 1;
-    for (const SplitAxis axis : step.split.order) {
-        const bool aligned = std::ranges::all_of(graph.blocks(), [&](std::int64_t block) {
+    const auto aligned = [&](std::int64_t product) {
+        return std::ranges::all_of(graph.blocks(), [&](std::int64_t block) {
             return product % block == 0 || block % product == 0;
         });
-        if (!aligned) return false;
+    };
+    std::int64_t product = 1;
+    for (const SplitAxis axis : step.split.order) {
         product *= size_of(step.split, axis);
+        if (!aligned(product)) return false;
     }
     return true;
 }

@@ -17,6 +17,7 @@
 #include <iterator>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "topology/check.hpp"
 #include "workloads/axes/axes.hpp"
@@ -97,16 +98,19 @@ class Compiler {
                        .waits_for_step_ticket = operation.waits_for_step_ticket});
         open_ = is_kernel;
         if (is_kernel) {
-            seconds_ = operation.seconds;
+            seconds_ = std::exchange(pause_, 0) + operation.seconds;
             segment_host_ = operation.host;
             lead_ = operation.lead;
             return;
         }
         const double issue = launch_seconds(host_, operation.pass);
-        issued_ += issue;
-        if (host_.blocking) issued_ += to_seconds(host_.wait);
-        hold(out.back(), issued_);
-        if (host_.blocking && operation.blocking) reached_ = std::max(reached_, issued_);
+        if (host_.blocking) {
+            // The kernels after it are issued, and start, so much later.
+            pause_ += issue + to_seconds(host_.wait);
+        } else {
+            issued_ += issue;
+            hold(out.back(), issued_);
+        }
     }
 
     void close() {
@@ -131,6 +135,7 @@ class Compiler {
     double reached_ = 0;  // by the device at the earliest
     bool open_ = false;   // a run of kernels, and its
     double seconds_ = 0, segment_host_ = 0, lead_ = 0;
+    double pause_ = 0;  // before the next kernel
     Compiled compiled_;
 };
 

@@ -1,19 +1,19 @@
 #!/bin/sh
-# Makes table.txt: the published runs, predicted against measured. From the project's root, after
-# `cmake --workflow --preset demo`. Takes about two minutes and 4 GB.
+# Makes the scoreboard: published runs, predicted against measured. From the project's root, after
+# `cmake --workflow --preset demo`. Takes about half a minute, and the plot needs gnuplot.
+#
+# shipped.txt   the rows under scenarios/published/
+# all.txt       every row of the published tables that were at hand while fourfold was built, where
+#               FOURFOLD_PUBLISHED_DATA names the folder with them (needs Python 3 and PyYAML)
 set -eu
 cd "$(dirname "$0")/../../.."
 fourfold=${FOURFOLD:-build/demo/scenarios/fourfold}
-published=scenarios/published
-out=results/published/accuracy/table.txt
-{
-    echo "Megatron-LM 2021, Table 1, and recomputation 2022, Table 5"
-    "$fourfold" run $published/megatron_sc21/1.7b.yaml $published/megatron_sc21/3.6b.yaml \
-        $published/megatron_sc21/7.5b.yaml $published/megatron_sc21/145.6b.yaml \
-        $published/megatron_sc21/1008b.yaml $published/korthikanti/*.yaml
-    echo
-    echo "Megatron-LM 2021, Table 2: ZeRO-3 without tensor parallelism"
-    "$fourfold" run $published/megatron_sc21/zero3-*.yaml
-} > "$out.new"
-mv "$out.new" "$out"
-cat "$out"
+out=results/published/accuracy
+"$fourfold" validate scenarios/published --csv $out/shipped.csv >$out/shipped.txt
+if [ -n "${FOURFOLD_PUBLISHED_DATA:-}" ]; then
+    converted=$(mktemp -d)
+    trap 'rm -rf "$converted"' EXIT
+    python3 tests/published/convert.py "$FOURFOLD_PUBLISHED_DATA" "$converted" >/dev/null
+    "$fourfold" validate "$converted" --plot $out/all.svg >$out/all.txt
+fi
+cat $out/*.txt
