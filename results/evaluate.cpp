@@ -76,7 +76,7 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     const double started = resources().seconds;
     const bool fold =
         options.fold && options.links == LinkModel::flows && ranks_are_alike(step, graph);
-    Result<Lowered> lowered = lower(step, graph, fold);
+    Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none);
     if (!lowered) return tl::unexpected(lowered.error());
     Result<Timeline> timeline =
         simulate(graph, lowered->program, {.links = options.links, .record_rates = options.audit});

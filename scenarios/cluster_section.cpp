@@ -98,24 +98,20 @@ void read_fabric(Fields& cluster, std::string_view key, Need need, const Catalog
     }
 }
 
-void read_nodes(Fields& cluster, const Catalog& catalog, const ClusterKind& base,
+void read_nodes(Fields& cluster, Need need, const Catalog& catalog, const ClusterKind& base,
                 ClusterSection& section) {
     std::int64_t nodes = 0, devices_per_node = base.devices_per_node;
     cluster.integer("nodes", Need::required, nodes, {1, devices_max, 2});
-    cluster.integer("devices_per_node", devices_per_node > 0 ? Need::optional : Need::required,
-                    devices_per_node, {1, devices_max, 8});
+    cluster.integer("devices_per_node", need, devices_per_node, {1, devices_max, 8});
     ClusterShape shape;
     shape.node = base.node;
     shape.fabric = base.fabric;
     section.node = base.node_costs;
     section.fabric = base.fabric_costs;
-    const auto need = [](bool joins, const std::optional<Fabric>& known) {
-        return joins && !known ? Need::required : Need::optional;
-    };
-    read_fabric(cluster, "node", need(devices_per_node > 1, base.node), catalog, shape.node,
-                section.node);
-    read_fabric(cluster, "fabric", need(nodes > 1, base.fabric), catalog, shape.fabric,
-                section.fabric);
+    const Need node_need = devices_per_node > 1 ? need : Need::optional;
+    const Need fabric_need = nodes > 1 ? need : Need::optional;
+    read_fabric(cluster, "node", node_need, catalog, shape.node, section.node);
+    read_fabric(cluster, "fabric", fabric_need, catalog, shape.fabric, section.fabric);
 
     const std::int64_t devices = nodes * devices_per_node;  // at most 2^40
     if (devices > devices_max) {
@@ -285,16 +281,16 @@ ClusterSection read_cluster(Fields& scenario, const Catalog& catalog) {
                        "{device: a100-sxm-80gb, nodes: 2, devices_per_node: 8, ...}");
         section.sound = cluster.present();
         ClusterKind base;
-        const bool has_base = cluster.look_up(
-            "base", Need::optional, base, "selene",
-            [&catalog](std::string_view name) { return find_cluster(catalog, name); });
+        cluster.look_up("base", Need::optional, base, "selene",
+                        [&catalog](std::string_view name) { return find_cluster(catalog, name); });
         section.device = base.device;
-        read_device_key(cluster, has_base ? Need::optional : Need::required, catalog,
-                        section.device);
+        // With an unknown base, each key would be a second complaint.
+        const Need need = cluster.has("base") ? Need::optional : Need::required;
+        read_device_key(cluster, need, catalog, section.device);
         if (cluster.has("graph")) {
             read_graph(cluster, catalog, section);
         } else {
-            read_nodes(cluster, catalog, base, section);
+            read_nodes(cluster, need, catalog, base, section);
         }
     }
     section.sound = section.sound && scenario.report().errors() == errors;

@@ -16,13 +16,17 @@ void read_flag(Fields& fields, std::string_view key, std::optional<bool>& into) 
     read_into(into, [&](bool& value) { return fields.boolean(key, Need::optional, value); });
 }
 
+// A host that is slower than this is broken.
+constexpr Durations launch_duration{Duration(0), Duration(1'000'000'000'000)};
+constexpr Durations host_duration{Duration(0), Duration(60'000'000'000'000)};
+
 void read_host(Fields&& host, Host& into) {
-    host.duration("forward_launch", Need::optional, into.forward_launch, any_duration);
-    host.duration("backward_launch", Need::optional, into.backward_launch, any_duration);
-    host.duration("micro_batch", Need::optional, into.micro_batch, any_duration);
-    host.duration("step", Need::optional, into.step, any_duration);
+    host.duration("forward_launch", Need::optional, into.forward_launch, launch_duration);
+    host.duration("backward_launch", Need::optional, into.backward_launch, launch_duration);
+    host.duration("micro_batch", Need::optional, into.micro_batch, host_duration);
+    host.duration("step", Need::optional, into.step, host_duration);
     host.boolean("blocking", Need::optional, into.blocking);
-    host.duration("wait", Need::optional, into.wait, any_duration);
+    host.duration("wait", Need::optional, into.wait, launch_duration);
 }
 
 constexpr Reals bytes_each{.min = 0, .max = 1e4, .above_min = false, .example = "48"};
@@ -82,6 +86,7 @@ void read_profile(Fields& fields, FrameworkProfile& into) {
         read_tensor_overlap(overlap, software.tensor_overlap);
     }
     read_host({fields, "host", Need::optional, "{forward_launch: 40 us}"}, software.host);
+    fields.boolean("reduce_whole_gradients", Need::optional, software.reduce_whole_gradients);
     fields.boolean("fused_softmax", Need::optional, software.fused_softmax);
     fields.number("loss_forward_bytes", Need::optional, software.loss_forward_bytes, bytes_each);
     fields.number("loss_backward_bytes", Need::optional, software.loss_backward_bytes, bytes_each);
@@ -89,6 +94,7 @@ void read_profile(Fields& fields, FrameworkProfile& into) {
         return fields.number("accumulate_bytes", Need::optional, value, bytes_each);
     });
     fields.number("optimizer_bytes", Need::optional, software.optimizer_bytes, bytes_each);
+    fields.boolean("prefetch_after_backward", Need::optional, software.prefetch_after_backward);
     fields.number("sharding_contention", Need::optional, software.sharding_contention, share);
 }
 

@@ -68,7 +68,8 @@ FrameworkProfile read_framework_key(Fields& scenario, const Catalog& catalog) {
 // ----------------------------------------------------------------------------------- the split
 
 void read_order(Fields& parallel, Split& split) {
-    constexpr std::string_view example = "[tensor, data, pipeline]";
+    const std::string_view example =
+        split.context == 1 ? "[tensor, data, pipeline]" : "[tensor, context, data, pipeline]";
     constexpr std::pair<std::string_view, SplitAxis> axes[] = {{"tensor", SplitAxis::tensor},
                                                                {"context", SplitAxis::context},
                                                                {"pipeline", SplitAxis::pipeline},
@@ -98,10 +99,8 @@ void read_order(Fields& parallel, Split& split) {
         const std::string axes_named = split.context == 1
                                            ? fmt::format("{} of the 3 axes", order.size() - 1)
                                            : fmt::format("{} of the 4 axes", order.size());
-        parallel.error(
-            "order",
-            fmt::format("'order' names {}; write for example {}", axes_named,
-                        split.context == 1 ? example : "[tensor, context, data, pipeline]"));
+        parallel.error("order",
+                       fmt::format("'order' names {}; write for example {}", axes_named, example));
         return;
     }
     std::ranges::copy(order, split.order.begin());
@@ -121,6 +120,15 @@ void read_stage_layers(Fields& parallel, StageLayout& layout) {
         parallel.integers("stage_layers", Need::optional, layout.layers, {0, 1 << 14, 2}, example);
         return;
     }
+    const bool is_number = node->kind == YamlNode::Kind::scalar &&
+                           node->text.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number) {
+        parallel.error("stage_layers",
+                       fmt::format("'stage_layers' is one number; write one for each stage, for "
+                                   "example {}",
+                                   example));
+        return;
+    }
     parallel.choice<bool>("stage_layers", "way to deal layers to stages", Need::optional,
                           layout.lighter_ends, {{"even", false}, {"lighter_ends", true}});
 }
@@ -134,9 +142,9 @@ void deal_layers(const StageLayout& layout, const YamlNode& tree, TrainingStep& 
     if (!layout.lighter_ends || stages == 1) return;
     if ((step.model.layers + 2) % stages != 0 || step.model.layers + 2 < 2 * stages) {
         report.error(locate(tree, "parallel.stage_layers"),
-                     fmt::format("{} layers and two for embedding and head cannot be divided among "
-                                 "{} stages",
-                                 step.model.layers, stages));
+                     fmt::format("{} layers and two for embedding and head do not make {} equal "
+                                 "stages of at least 2; write a list of {} numbers",
+                                 step.model.layers, stages, stages));
         return;
     }
     step.stage_layers.assign(static_cast<std::size_t>(stages), (step.model.layers + 2) / stages);

@@ -94,7 +94,10 @@ std::vector<std::uint32_t> blocks_of(const ClusterShape& cluster) {
     if (cluster.fabric && cluster.nodes > 1) {
         if (cluster.fabric->shape->direct) return {};
         const std::uint32_t leaf = block(*cluster.fabric, cluster.nodes * cluster.devices_per_node);
-        if (leaf == 0) return {};
+        // A node with ports on two leaves is a way around the spines.
+        const bool nested = leaf > 0 && (leaf % cluster.devices_per_node == 0 ||
+                                         cluster.devices_per_node % leaf == 0);
+        if (!nested) return {};
         blocks.push_back(leaf);
     }
     return blocks;

@@ -2,8 +2,7 @@
 
 // Devices that behave alike are simulated once. Along the axes tensor, context and data all ranks
 // do the same work; where the network treats them alike too, the first of each stands for the
-// others, and a step has as many devices to simulate as it has pipeline ranks. Exact to the
-// picosecond.
+// others, and a step has as many devices to simulate as it has pipeline ranks.
 
 #include "topology/graph.hpp"
 #include "workloads/training_step.hpp"

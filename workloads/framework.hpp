@@ -25,6 +25,9 @@ struct Host {
 struct Framework {
     std::string name = "none";
     Host host;
+    /// ZeRO-1 all-reduces gradients, of which each replica then uses its share (DeepSpeed,
+    /// runtime/pipe/engine.py); otherwise they are reduce-scattered.
+    bool reduce_whole_gradients = false;
     bool fused_softmax = true;        // scale, mask and softmax of unfused attention in one kernel
     double loss_forward_bytes = 32;   // per logit; a fused cross entropy moves less
     double loss_backward_bytes = 14;  // per logit
@@ -35,6 +38,9 @@ struct Framework {
     /// Share of a tensor collective that moves beneath the matrix multiplication beside it (user
     /// buffers of Transformer Engine).
     double tensor_overlap = 0;
+    /// Sharded weights of the next layer are gathered once the backward of this one is done
+    /// (PyTorch's BackwardPrefetch.BACKWARD_POST), not while it runs (BACKWARD_PRE).
+    bool prefetch_after_backward = false;
     /// A gather or reduction of sharded weights and the kernels that it runs beside slow each other
     /// down: both last longer by this share of the shorter.
     double sharding_contention = 0;

@@ -237,7 +237,30 @@ class Lowering {
         return lowered;
     }
 
+    /// Whether the devices that were lowered see what any other would: where a collective puts more
+    /// on the ports of some members than on those of others (a tree, a parameter server), nothing
+    /// else may use such ports at the same time.
+    [[nodiscard]] bool folds_exactly() const {
+        if (!transfers_.cut_evenly()) return false;
+        const auto meet = [](const Traffic& a, const Traffic& b) {
+            return std::ranges::any_of(
+                a.ports.kinds, [&](const auto& kind) { return b.ports.kinds.contains(kind); });
+        };
+        return std::ranges::all_of(traffic_, [&](const auto& one) {
+            return one.second.ports.even || std::ranges::none_of(traffic_, [&](const auto& other) {
+                       return other.second.lane != one.second.lane &&
+                              meet(one.second, other.second);
+                   });
+        });
+    }
+
   private:
+    // A transfer that others can meet, and where it waits its turn.
+    struct Traffic {
+        std::pair<Lane, Group> lane;
+        Transfers::Ports ports;
+    };
+
     [[nodiscard]] std::vector<DeviceId> simulated_devices() const {
         const Seat first;
         return fold_ ? placement_.group(first, {SplitAxis::pipeline})
@@ -413,6 +436,10 @@ class Lowering {
             if (!transfer) return tl::unexpected(transfer.error());
             const std::span<const DeviceId> parts = transfers_.parts(group);
             const auto place = std::lower_bound(parts.begin(), parts.end(), cursor.device);
+            // One that waits for all is alone: so do its other members.
+            if (fold_ && !segment.waits_for_all) {
+                note_traffic(*transfer, {lane_of(segment), segment.group});
+            }
             bound[i] = {.exists = true,
                         .transfer = *transfer,
                         .group = group,
@@ -420,6 +447,11 @@ class Lowering {
         }
         if (step_.framework.sharding_contention > 0) contend(compiled, bound);
         return bound;
+    }
+
+    void note_traffic(TransferId transfer, std::pair<Lane, Group> lane) {
+        const auto [entry, is_new] = traffic_.try_emplace(transfer);
+        if (is_new) entry->second = {lane, transfers_.ports(transfer)};
     }
 
     // Kernels and the sharding collectives that are issued beside them, up to where the next
@@ -625,11 +657,11 @@ class Lowering {
             static_cast<std::size_t>(forward ? Lane::send_forward : Lane::send_backward);
         const Bytes bytes = pipeline_message_bytes(step_);
         label.axis = Axis::pipeline;
+        const TransferId message = transfers_.message(cursor.device, receiver, bytes);
+        if (fold_) note_traffic(message, {static_cast<Lane>(lane), Group::model});
         after_.assign(1, cursor.chain);
-        const TaskId task = writer_.label(
-            writer_.draft().send(cursor.streams[lane],
-                                 transfers_.message(cursor.device, receiver, bytes), after_),
-            label);
+        const TaskId task =
+            writer_.label(writer_.draft().send(cursor.streams[lane], message, after_), label);
         cursor.last[lane] = task;
         if (step_.point_to_point == PointToPoint::blocking) cursor.pending_send = task;
         Writer::Halves& pair = halves(cursor, boundary, forward, label);
@@ -659,6 +691,7 @@ class Lowering {
     };
     IdVector<GroupId, Calls> calls_;
     std::vector<TaskId> after_, tickets_;
+    std::map<TransferId, Traffic> traffic_;  // where folded
     double flops_ = 0;
 };
 
@@ -685,8 +718,15 @@ std::string_view name_of(Lane lane) {
     return names[static_cast<std::size_t>(lane)];
 }
 
-Result<Lowered> lower(const TrainingStep& step, const Graph& graph, bool fold) {
-    return Lowering(step, graph, fold).run();
+Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding folding) {
+    if (folding == Folding::none) return Lowering(step, graph, false).run();
+    Lowering folded(step, graph, true);
+    Result<Lowered> lowered = folded.run();
+    if (!lowered || folding == Folding::always || folded.folds_exactly()) return lowered;
+    const auto each =
+        static_cast<std::size_t>(Placement(step.split).devices()) / lowered->devices.size();
+    if (lowered->program.tasks() * each > exact_tasks_max) return lowered;
+    return Lowering(step, graph, false).run();
 }
 
 Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& shape,

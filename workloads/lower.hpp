@@ -55,10 +55,20 @@ inline bool is_kernel(const Program& program, TaskId task, const Label& label) {
     return program.kind(task) == TaskKind::compute && label.axis == Axis::compute;
 }
 
-/// `fold`: lower only the devices that stand for all (workloads/fold.hpp).
+/// Where ranks are alike (workloads/fold.hpp), which devices are lowered.
+enum class Folding : std::uint8_t {
+    none,    // all
+    exact,   // those that stand for all, if that changes no picosecond; else all, unless they would
+             // make more than `exact_tasks_max` tasks
+    always,  // those that stand for all: where a tree's unequal parts meet other traffic on a port,
+             // the step can differ by a few parts in 10^5
+};
+inline constexpr std::size_t exact_tasks_max = 500'000;
+
 /// Requires: check(step, devices of the graph); to fold, ranks_are_alike. A problem if a
 /// collective's algorithm does not do what the step needs, or if a time leaves the clock's range.
-Result<Lowered> lower(const TrainingStep& step, const Graph& graph, bool fold = false);
+Result<Lowered> lower(const TrainingStep& step, const Graph& graph,
+                      Folding folding = Folding::none);
 
 /// A bare pipeline: the schedule's actions with the given times on the devices 0 .. ranks - 1, and
 /// messages of zero bytes between neighbouring stages. For curves of schedules.

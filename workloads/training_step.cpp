@@ -71,9 +71,12 @@ Result<void> check_tensor(const TrainingStep& step) {
     }
     const std::int64_t sequence = model.sequence / step.split.context;
     if (step.split.sequence_parallel && sequence % tensor != 0) {
+        const std::string of = step.split.context > 1
+                                   ? fmt::format(" on each of {} context ranks", step.split.context)
+                                   : "";
         return problem("parallel.sequence_parallel",
-                       fmt::format("a sequence of {} cannot be divided among {} tensor ranks",
-                                   sequence, tensor));
+                       fmt::format("a sequence of {}{} cannot be divided among {} tensor ranks",
+                                   sequence, of, tensor));
     }
     return {};
 }
@@ -81,15 +84,25 @@ Result<void> check_tensor(const TrainingStep& step) {
 Result<void> check_stage_layers(const TrainingStep& step) {
     const std::vector<std::int64_t>& layers = step.stage_layers;
     if (layers.size() != static_cast<std::size_t>(step.stages())) {
-        return problem("parallel.stage_layers",
-                       fmt::format("{} numbers for {} stages ({} pipeline ranks x {} chunks)",
-                                   layers.size(), step.stages(), step.split.pipeline, step.chunks));
+        return problem(
+            "parallel.stage_layers",
+            fmt::format("{} numbers for {} stages ({} pipeline ranks x {} chunks); write "
+                        "one for each",
+                        layers.size(), step.stages(), step.split.pipeline, step.chunks));
     }
     const std::int64_t sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
     if (sum != step.model.layers) {
         return problem(
             "parallel.stage_layers",
             fmt::format("they sum to {}, but the model has {} layers", sum, step.model.layers));
+    }
+    for (std::int64_t stage = 0; stage < step.stages(); ++stage) {
+        const bool has_work = layers[static_cast<std::size_t>(stage)] > 0 ||
+                              has_embedding(step, stage) || has_head(step, stage);
+        if (has_work) continue;
+        return problem(
+            "parallel.stage_layers",
+            fmt::format("stage {} (counted from 0) has no layer, embedding or head", stage));
     }
     return {};
 }

@@ -125,6 +125,40 @@ Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
     return found;
 }
 
+Bytes Transfers::share_of(Bytes bytes, const Share& share) {
+    const auto product = static_cast<unsigned __int128>(bytes.value) * share.part;
+    if (product % Share::whole != 0) cut_evenly_ = false;
+    return on_link(bytes, share);
+}
+
+Transfers::Ports Transfers::ports(TransferId transfer) const {
+    const Graph& graph = routes_->graph();
+    Ports found;
+    // Of each kind, direction and device.
+    std::map<std::tuple<BytesPerSecond, Duration, bool>, std::map<DeviceId, Bytes>> carried;
+    for (const LinkUse& use : draft_->transfer(transfer).uses) {
+        const Link& link = graph[use.link];
+        found.kinds.emplace(link.rate, link.spec.latency);
+        for (const bool out : {false, true}) {
+            const Vertex& end = graph[out ? link.from : link.to];
+            if (!end.is_device) continue;
+            carried[{link.rate, link.spec.latency, out}][end.device] += use.bytes;
+        }
+    }
+    if (!draft_->transfer(transfer).is_collective) return found;
+    std::set<DeviceId> members;
+    for (const auto& [kind, devices] : carried) {
+        for (const auto& [device, bytes] : devices) members.insert(device);
+    }
+    for (const auto& [kind, devices] : carried) {
+        const Bytes first = devices.begin()->second;
+        found.even = found.even && devices.size() == members.size() &&
+                     std::ranges::all_of(
+                         devices, [&](const auto& carries) { return carries.second == first; });
+    }
+    return found;
+}
+
 TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
     const auto key = std::tuple(from, to, bytes);
     if (const auto known = messages_.find(key); known != messages_.end()) return known->second;
@@ -143,7 +177,7 @@ TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
     made.stream_bytes = bytes;
     made.path = route.path;
     for (const Share& share : route.shares) {
-        made.uses.push_back({share.link, on_link(bytes, share)});
+        made.uses.push_back({share.link, share_of(bytes, share)});
     }
     kinds_.emplace_back();
     return messages_[key] = draft_->add_transfer(std::move(made));
@@ -197,7 +231,7 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             made.incoming[sent.to] += sent.messages;
             made.sent[member] += sent.bytes;
             for (const Share& share : routes_->route(devices[member], devices[sent.to]).shares) {
-                on_links[share.link] += on_link(sent.bytes, share);
+                on_links[share.link] += share_of(sent.bytes, share);
             }
         }
         // Every channel is a send stream of its own; the largest is the unit of fairness.

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/program.hpp"
@@ -57,6 +59,15 @@ class Transfers {
     /// Of each transfer made so far (of messages: any).
     [[nodiscard]] const std::vector<CollectiveKind>& kinds() const { return kinds_; }
 
+    /// What another of its kind may do to a transfer, told by the ports that both use.
+    struct Ports {
+        std::set<std::pair<BytesPerSecond, Duration>> kinds;  // rate and latency
+        bool even = true;  // a collective's members send and receive alike on each kind
+    };
+    [[nodiscard]] Ports ports(TransferId transfer) const;
+    /// Whether all that was cut among several routes could be cut to the byte.
+    [[nodiscard]] bool cut_evenly() const { return cut_evenly_; }
+
   private:
     struct Group {
         std::vector<DeviceId> members;
@@ -69,6 +80,7 @@ class Transfers {
         return routes_->graph().node_of(a) == routes_->graph().node_of(b);
     }
     Hop hop(DeviceId from, DeviceId to, Bytes bytes);
+    Bytes share_of(Bytes bytes, const Share& share);
 
     Routes* routes_;
     ProgramDraft* draft_;
@@ -77,6 +89,7 @@ class Transfers {
     std::vector<DeviceId> simulated_;
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
+    bool cut_evenly_ = true;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;
     std::map<std::tuple<GroupId, CollectiveKind, Bytes, std::uint32_t, Duration>, TransferId>
         collectives_;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -255,6 +256,61 @@ published: {step_time: 1.5 s, source: a guess}
     CHECK(slow.rate.value == 12'500'000'000);
     CHECK(slow.spec.latency == 6_us);
     CHECK(link_between(scenario, "leaf0", "node0.device0").rate == 25_GBps);  // the way back is not
+}
+
+TEST_CASE("context ranks cut the sequence and what is left over is data") {
+    const Scenario scenario = parse(std::string(plain) + "parallel: {tensor: 2, context: 2}\n");
+    CHECK(scenario.step.split.context == 2);
+    CHECK(scenario.step.split.data == 2);
+    CHECK(scenario.step.tokens() == 64);
+}
+
+TEST_CASE("the order of the axes names context where the sequence is cut") {
+    using enum SplitAxis;
+    const auto order_of = [](std::string_view keys) {
+        return parse(std::string(plain) + "parallel: {" + std::string(keys) + "}\n")
+            .step.split.order;
+    };
+    CHECK(order_of("tensor: 2") == std::array{tensor, context, data, pipeline});
+    CHECK(order_of("order: [data, pipeline, tensor]") ==
+          std::array{data, pipeline, tensor, context});
+    CHECK(order_of("order: [data, context, pipeline, tensor]") ==
+          std::array{data, context, pipeline, tensor});
+    CHECK(order_of("context: 2, order: [pipeline, context, data, tensor]") ==
+          std::array{pipeline, context, data, tensor});
+}
+
+TEST_CASE("layers are dealt to stages evenly, less at the ends, or as a list says") {
+    using Layers = std::vector<std::int64_t>;
+    const auto layers = [](std::string_view keys, std::string_view count = "8") {
+        const Scenario scenario =
+            parse(std::string(plain) + "parallel: {" + std::string(keys) + "}\n",
+                  {{"model.layers", std::string(count)}});
+        return scenario.step.stage_layers;
+    };
+    CHECK(layers("pipeline: 4").empty());  // as many on each
+    CHECK(layers("pipeline: 4, stage_layers: even").empty());
+    CHECK(layers("pipeline: 4, stage_layers: [1, 3, 3, 1]") == Layers{1, 3, 3, 1});
+    CHECK(layers("pipeline: 2, stage_layers: [0, 8]") == Layers{0, 8});
+    // 14 + 2 in 4 parts.
+    CHECK(layers("pipeline: 4, stage_layers: lighter_ends", "14") == Layers{3, 4, 4, 3});
+    CHECK(layers("pipeline: 2, stage_layers: lighter_ends") == Layers{4, 4});
+    CHECK(layers("stage_layers: lighter_ends").empty());  // one stage has both ends
+
+    const Scenario chunks = parse(std::string(plain) +
+                                      "parallel: {pipeline: 2, stage_layers: lighter_ends}\n"
+                                      "schedule: {kind: interleaved_1f1b, chunks: 2}\n",
+                                  {{"model.layers", "6"}});
+    CHECK(chunks.step.stage_layers == Layers{1, 2, 2, 1});
+}
+
+TEST_CASE("a published time may name the runs that it is compared with") {
+    const Scenario scenario = parse(
+        std::string(plain) + "published: {step_time: 1 s, source: a table, group: its paper}\n");
+    REQUIRE(scenario.published);
+    CHECK(scenario.published->group == "its paper");
+    CHECK(parse(std::string(plain) + "published: {step_time: 1 s, source: a table}\n")
+              .published->group.empty());
 }
 
 TEST_CASE("a graph names its vertices, and its links have one direction") {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string_view>
+#include <vector>
+
 #include "topology/routes.hpp"
 
 namespace fourfold {
@@ -131,6 +134,61 @@ TEST_CASE("more links than memory holds are refused before they are built") {
                    .node = fabric_of("fully_connected", nvlink),
                    .fabric = fabric_of("switch", nic)}) ==
           "node: 1072693248 links are too many; at most 16777216");
+}
+
+std::vector<std::uint32_t> blocks(const ClusterShape& cluster) {
+    const auto draft = build_cluster(cluster);
+    REQUIRE(draft);
+    const auto graph = seal(*draft);
+    REQUIRE(graph);
+    return {graph->blocks().begin(), graph->blocks().end()};
+}
+
+using Blocks = std::vector<std::uint32_t>;
+
+TEST_CASE("devices are alike in blocks of a node and of a leaf") {
+    ClusterShape cluster{.nodes = 4,
+                         .devices_per_node = 8,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("switch", nic)};
+    CHECK(blocks(cluster) == Blocks{8, 32});
+    cluster.node = fabric_of("fully_connected", nvlink);
+    CHECK(blocks(cluster) == Blocks{8, 32});
+    cluster.fabric = fabric_of("fat_tree", nic, {.leaf_ports = 16});
+    CHECK(blocks(cluster) == Blocks{8, 16});
+    cluster.fabric->parameters.leaf_ports = 4;  // two leaves a node
+    CHECK(blocks(cluster) == Blocks{8, 4});
+    cluster.fabric->parameters.leaf_ports = 64;  // one leaf has room for all
+    CHECK(blocks(cluster) == Blocks{8, 32});
+
+    cluster.nodes = 1;  // the fabric is not built
+    CHECK(blocks(cluster) == Blocks{8});
+    cluster.nodes = 4;
+    cluster.devices_per_node = 1;  // the node's links are not built
+    cluster.node = fabric_of("ring", nvlink);
+    CHECK(blocks(cluster) == Blocks{1, 4});
+}
+
+TEST_CASE("neighbours and scarce uplinks make blocks of nothing") {
+    ClusterShape cluster{.nodes = 4,
+                         .devices_per_node = 4,
+                         .node = fabric_of("ring", nvlink),
+                         .fabric = fabric_of("switch", nic)};
+    CHECK(blocks(cluster).empty());
+    cluster.node = fabric_of("torus", nvlink, {.dimensions = {2, 2}});
+    CHECK(blocks(cluster).empty());
+    cluster.node = fabric_of("switch", nvlink);
+    for (const std::string_view direct : {"ring", "fully_connected"}) {
+        cluster.fabric = fabric_of(direct, nic);
+        CHECK(blocks(cluster).empty());
+    }
+    cluster.fabric = fabric_of("torus", nic, {.dimensions = {2, 2}});
+    CHECK(blocks(cluster).empty());
+    cluster.fabric = fabric_of("fat_tree", nic, {.oversubscription = 2, .leaf_ports = 8});
+    CHECK(blocks(cluster).empty());
+    // 4 of a node on leaves of 6 ports: the third node is a way from one leaf to the other.
+    cluster.fabric = fabric_of("fat_tree", nic, {.leaf_ports = 6});
+    CHECK(blocks(cluster).empty());
 }
 
 }  // namespace

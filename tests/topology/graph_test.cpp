@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
+#include <string>
 
 namespace fourfold {
 namespace {
@@ -159,6 +161,86 @@ TEST_CASE("a switch that nothing leads to does no harm") {
     GraphDraft draft = pair_with(port);
     draft.add_switch("spare");
     CHECK(seal(draft));
+}
+
+/// "a -> hub: 25 GB/s": the rate of every link.
+std::string rates(const Graph& graph) {
+    std::string text;
+    for (const LinkId id : ids<LinkId>(graph.links().size())) {
+        text += graph.name(id) + ": " + to_text(graph[id].rate) + "\n";
+    }
+    return text;
+}
+
+TEST_CASE("rates are changed within nodes or across them, by what links end at") {
+    // Two nodes of two devices: a switch in each, one for all, and a cable between two devices of
+    // one node and between two of different ones. Up to the hub all is across.
+    GraphDraft draft;
+    const VertexId a = draft.add_device("a", 0), b = draft.add_device("b", 0);
+    const VertexId c = draft.add_device("c", 1), d = draft.add_device("d", 1);
+    const VertexId inner = draft.add_switch("inner"), hub = draft.add_switch("hub");
+    draft.add_link(a, inner, port);
+    draft.add_link(inner, b, port);
+    draft.add_link(a, b, port);
+    draft.add_link(a, hub, port);
+    draft.add_link(c, d, port);
+    draft.add_link(d, c, port);
+    draft.add_link(b, c, port);
+    draft.add_link(hub, d, port);
+    draft.add_link(d, hub, port);
+    draft.add_link(hub, a, port);
+    const auto graph = seal(draft);
+    REQUIRE(graph);
+    CHECK(rates(with_rates(*graph, 2, 1)) ==
+          "a -> inner: 50 GB/s\n"
+          "inner -> b: 50 GB/s\n"
+          "a -> b: 50 GB/s\n"
+          "a -> hub: 25 GB/s\n"
+          "c -> d: 50 GB/s\n"
+          "d -> c: 50 GB/s\n"
+          "b -> c: 25 GB/s\n"
+          "hub -> d: 25 GB/s\n"
+          "d -> hub: 25 GB/s\n"
+          "hub -> a: 25 GB/s\n");
+    CHECK(rates(with_rates(*graph, 1, 0.5)) ==
+          "a -> inner: 25 GB/s\n"
+          "inner -> b: 25 GB/s\n"
+          "a -> b: 25 GB/s\n"
+          "a -> hub: 12.5 GB/s\n"
+          "c -> d: 25 GB/s\n"
+          "d -> c: 25 GB/s\n"
+          "b -> c: 12.5 GB/s\n"
+          "hub -> d: 12.5 GB/s\n"
+          "d -> hub: 12.5 GB/s\n"
+          "hub -> a: 12.5 GB/s\n");
+    CHECK(rates(with_rates(*graph, 1, 1)) == rates(*graph));
+}
+
+TEST_CASE("links between switches are across nodes") {
+    GraphDraft draft;
+    const VertexId a = draft.add_device("a", 0), b = draft.add_device("b", 1);
+    const VertexId leaf = draft.add_switch("leaf0"), other = draft.add_switch("leaf1");
+    draft.add_cable(a, leaf, port);
+    draft.add_cable(leaf, other, port);
+    draft.add_cable(other, b, port);
+    const auto graph = seal(draft);
+    REQUIRE(graph);
+    for (const Link& link : with_rates(*graph, 3, 2).links()) CHECK(link.rate == 50_GBps);
+}
+
+TEST_CASE("a graph with other rates keeps all else") {
+    GraphDraft draft = pair_with({.bandwidth = 10_GBps, .latency = 3_us, .efficiency = 0.5});
+    draft.blocks = {1, 2};
+    const auto graph = seal(draft);
+    REQUIRE(graph);
+    const Graph faster = with_rates(*graph, 1, 1.5);
+    CHECK(faster.vertices().size() == 2);
+    CHECK(faster.devices().size() == 2);
+    CHECK(faster.node_of(DeviceId{1}) == 1);
+    CHECK(std::ranges::equal(faster.blocks(), graph->blocks()));
+    CHECK(faster[LinkId{0}].spec.latency == 3_us);
+    CHECK(faster[LinkId{0}].spec.efficiency == 0.5);
+    CHECK(faster[LinkId{0}].rate == BytesPerSecond{7'500'000'000});
 }
 
 }  // namespace

@@ -139,6 +139,41 @@ TEST_CASE("a 22B layer takes the times of the recipe, forward and backward") {
     printed(seconds(layer_backward(step, 0)) + communication, 11.98);
 }
 
+TEST_CASE("a 22B layer takes within 8 % the times that were measured") {
+    // Korthikanti et al. 2022 (arXiv 2205.05198), table 4, in ms to one decimal: t 8, micro-batch
+    // 4, forward and backward, the recomputed part of the backward included.
+    const struct {
+        Recompute recompute;
+        bool sequence_parallel;
+        double forward, backward;
+    } measured[] = {{Recompute::none, false, 7.7, 11.9},
+                    {Recompute::none, true, 7.2, 11.8},
+                    {Recompute::full, false, 7.7, 19.5},
+                    {Recompute::selective, false, 7.7, 13.2},
+                    {Recompute::selective, true, 7.2, 13.1}};
+    const double two = 2 * all_reduce(4 * 2048 * 6144 * 2.0);
+    for (const auto& row : measured) {
+        CAPTURE(static_cast<int>(row.recompute));
+        CAPTURE(row.sequence_parallel);
+        TrainingStep step = korthikanti();
+        step.recompute = row.recompute;
+        step.split.sequence_parallel = row.sequence_parallel;
+        const double again = row.recompute == Recompute::full ? two : 0;
+        const double forward = seconds(layer_forward(step, 0)) + two;
+        const double backward = seconds(layer_backward(step, 0)) + two + again;
+        CHECK(forward * 1e3 == doctest::Approx(row.forward).epsilon(0.01).scale(0));
+        CHECK(backward * 1e3 == doctest::Approx(row.backward).epsilon(0.08).scale(0));
+        CHECK(backward * 1e3 > row.backward);  // all five are too slow, by 0.3 to 7.9 %
+    }
+    // The core alone is the difference of two printed times, 13.2 - 11.9 = 13.1 - 11.8 = 1.3 ms,
+    // give or take 0.1 for their rounding. Ours is 11 % below: 8 % does not hold.
+    TrainingStep step = korthikanti();
+    step.recompute = Recompute::selective;
+    const double core = seconds(layer_backward(step, 0), Pass::recompute);
+    CHECK(core * 1e3 == doctest::Approx(1.3).epsilon(0.11).scale(0));
+    CHECK(core * 1e3 < 1.2);
+}
+
 TEST_CASE("a stage of vTrain m061 takes the times of the recipe without its host terms") {
     // By the same predictor: h 8192, 64 heads, t 8, micro-batch 2, 12 layers a stage, 16-bit
     // gradients, full recomputation. Middle stage 70.63 and 196.59 ms, of which the host 0.04; the

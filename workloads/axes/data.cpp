@@ -31,9 +31,11 @@ class Buckets {
 
   private:
     void emit(Bytes bytes) {
-        const CollectiveKind kind = step_.split.sharding == Sharding::none
-                                        ? CollectiveKind::all_reduce
-                                        : CollectiveKind::reduce_scatter;
+        const bool whole =
+            step_.split.sharding == Sharding::none ||
+            (step_.split.sharding == Sharding::optimizer && step_.framework.reduce_whole_gradients);
+        const CollectiveKind kind =
+            whole ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
         Operation reduction = collective(Axis::data, kind, bytes, pass_, -1);
         reduction.blocking = blocking_;
         out_.push_back(reduction);

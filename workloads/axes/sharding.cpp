@@ -7,6 +7,11 @@
 //   compute   | layer 0 | layer 1 | layer 2 |
 //   sharding  | gather 1 | gather 2 | gather 3 |     (gather 0 is exposed)
 //
+// or, in the backward of some frameworks, once it is done, before its gradients are reduced:
+//
+//   compute   | layer 2 |          | layer 1 |          | layer 0 |
+//   sharding            | gather 1 | reduce 2 | gather 0 | reduce 1 | reduce 0 |
+//
 // The outer unit (embedding, head, final norm) is gathered once and kept until its backward is
 // done, as FSDP's root unit is (Zhao et al. 2023, sec. 3.2 and PyTorch's reshard_after_forward).
 //
@@ -56,7 +61,9 @@ class ShardingInserter {
             Operation operation = in_[i];
             if (i == span_.at(unit).first && gathers) open(unit, operation);
             out_.push_back(operation);
-            if (i == span_.at(unit).last && reduces) reduce(unit);
+            if (i != span_.at(unit).last) continue;
+            if (gathers && step_.overlap_parameters && late()) issue_after(unit);
+            if (reduces) reduce(unit);
         }
         return std::move(out_);
     }
@@ -88,6 +95,14 @@ class ShardingInserter {
         out_.push_back(gather);
     }
 
+    [[nodiscard]] bool late() const {
+        return step_.framework.prefetch_after_backward && action_.kind != ActionKind::forward;
+    }
+    void issue_after(std::int32_t unit) {
+        const auto next = std::find(units_.begin(), units_.end(), unit) + 1;
+        if (next != units_.end()) issue(*next);
+    }
+
     void open(std::int32_t unit, Operation& operation) {
         if (!step_.overlap_parameters) {
             if (!needs_gather(unit)) return;
@@ -96,8 +111,7 @@ class ShardingInserter {
             return;
         }
         issue(unit);
-        const auto next = std::find(units_.begin(), units_.end(), unit) + 1;
-        if (next != units_.end()) issue(*next);
+        if (!late()) issue_after(unit);
         if (const auto ticket = tickets_.find(unit); ticket != tickets_.end()) {
             operation.waits_for.push_back(ticket->second);
         }

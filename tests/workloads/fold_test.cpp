@@ -1,0 +1,344 @@
+#include "workloads/fold.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "results/measure.hpp"
+#include "tests/support/training.hpp"
+
+namespace fourfold {
+namespace {
+
+using enum SplitAxis;
+
+/// Choices that are the same on every machine.
+class Draw {
+  public:
+    explicit Draw(std::uint32_t seed) : engine_(seed) {}
+    template <class T>
+    T of(std::initializer_list<T> values) {
+        return values.begin()[engine_() % values.size()];
+    }
+    bool coin() { return of({false, true}); }
+    std::array<SplitAxis, 4> order() {
+        std::array order{tensor, context, pipeline, data};
+        for (std::size_t i = 3; i > 0; --i) std::swap(order[i], order[engine_() % (i + 1)]);
+        return order;
+    }
+
+  private:
+    std::mt19937 engine_;
+};
+
+std::string text_of(const TrainingStep& step, const ClusterShape& shape) {
+    const Split& split = step.split;
+    std::string order;
+    for (const SplitAxis axis : split.order) order += "tcpd"[static_cast<int>(axis)];
+    return fmt::format(
+        "t{} c{} p{} d{} order {} {} x {} sharding {} sp {} sg {} overlap {}{} blocking {} "
+        "micro-batches {} {} on {} x {}, {}, {} of {}",
+        split.tensor, split.context, split.pipeline, split.data, order, step.schedule->name,
+        step.chunks, static_cast<int>(split.sharding), split.sequence_parallel,
+        split.scatter_gather, step.overlap_gradients, step.overlap_parameters,
+        step.point_to_point == PointToPoint::blocking, step.micro_batches(),
+        step.algorithm == nullptr ? "auto" : step.algorithm->name, shape.nodes,
+        shape.devices_per_node, shape.node->shape->name, shape.fabric->shape->name,
+        shape.fabric->parameters.leaf_ports);
+}
+
+struct Outcome {
+    bool is_folded = false;
+    std::size_t devices = 0;
+    Measures measures;
+};
+
+Outcome simulated(const TrainingStep& step, const Graph& graph, bool fold) {
+    const Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none);
+    REQUIRE_MESSAGE(lowered.has_value(), (lowered ? "" : lowered.error().what));
+    const Timeline timeline = run_audited(graph, lowered->program, LinkModel::flows);
+    return {lowered->folded, lowered->devices.size(), measure(step, *lowered, timeline)};
+}
+
+/// Returns: whether the step could be folded.
+bool same_folded(const TrainingStep& step, const Graph& graph) {
+    const Outcome whole = simulated(step, graph, false);
+    const Outcome folded = simulated(step, graph, true);
+    CHECK(whole.devices == static_cast<std::size_t>(Placement(step.split).devices()));
+    CHECK(folded.devices ==
+          (folded.is_folded ? static_cast<std::size_t>(step.split.pipeline) : whole.devices));
+    CHECK(folded.measures.step_time == whole.measures.step_time);
+    for (std::size_t i = 0; i < time_class_count; ++i) {
+        CAPTURE(name_of(static_cast<TimeClass>(i)));
+        CHECK(folded.measures.time[i] == whole.measures.time[i]);
+    }
+    CHECK(folded.measures.hfu == doctest::Approx(whole.measures.hfu).epsilon(1e-12));
+    return folded.is_folded;
+}
+
+/// Switched links of 25 GB/s between nodes of a switch, or in other shapes.
+ClusterShape machine(std::uint32_t nodes, std::uint32_t devices_per_node,
+                     std::string_view node = "switch", std::string_view fabric = "switch") {
+    ClusterShape shape;
+    shape.nodes = nodes;
+    shape.devices_per_node = devices_per_node;
+    shape.node = fabric_of(node, {300_GBps, 1500_ns, 1.0});
+    shape.fabric = fabric_of(fabric, {25_GBps, 2500_ns, 1.0});
+    return shape;
+}
+
+/// All ways to write `devices`, a power of two, as tensor x context x pipeline x data.
+std::vector<Split> splits_of(std::int64_t devices) {
+    std::vector<Split> all;
+    for (std::int64_t t = 1; t <= devices; t *= 2) {
+        for (std::int64_t c = 1; t * c <= devices; c *= 2) {
+            for (std::int64_t p = 1; t * c * p <= devices; p *= 2) {
+                all.push_back(
+                    {.tensor = t, .context = c, .pipeline = p, .data = devices / (t * c * p)});
+            }
+        }
+    }
+    return all;
+}
+
+/// A step whose kernels and messages take about as long as each other.
+TrainingStep small_step(const Split& split, const Schedule* schedule) {
+    TrainingStep step = step_of(gpt(2 * split.pipeline, 256, 16, 1024, 64));
+    step.split = split;
+    step.schedule = schedule;
+    step.chunks = schedule->name == "interleaved_1f1b" ? 2 : 1;
+    return step;
+}
+
+void draw_details(Draw& draw, TrainingStep& step) {
+    Split& split = step.split;
+    split.order = draw.order();
+    split.sequence_parallel = draw.coin() && 64 / split.context % split.tensor == 0;
+    split.scatter_gather = draw.coin();
+    step.overlap_gradients = draw.coin();
+    step.overlap_parameters = draw.coin();
+    step.point_to_point = draw.of({PointToPoint::blocking, PointToPoint::overlapped});
+    step.bucket = draw.of({64'000_B, 1'000'000_B});
+    set_micro_batches(step, split.pipeline * draw.of({1, 2}));
+}
+
+constexpr std::array shardings{Sharding::none, Sharding::optimizer, Sharding::gradients,
+                               Sharding::weights};
+
+/// What a sweep over the details of real runs would meet, and what it would not.
+TrainingStep random_step(Draw& draw) {
+    Split split;
+    split.tensor = draw.of({1, 1, 2, 4, 8});
+    split.context = draw.of({1, 1, 2, 4});
+    split.pipeline = draw.of({1, 2, 3, 4});
+    split.data = draw.of({1, 2, 3, 4, 8});
+    split.sharding = draw.of({shardings[0], shardings[1], shardings[2], shardings[3]});
+    split.shard_unit = draw.of({ShardUnit::layer, ShardUnit::model});
+    split.vocabulary_parallel = draw.coin();
+    TrainingStep step = small_step(split, schedules()[draw.of<std::size_t>({0, 1, 2, 3, 4})]);
+    draw_details(draw, step);
+    step.model.tied_embeddings = draw.coin();
+    step.overlap_optimizer = draw.coin();
+    step.recompute = draw.of({Recompute::none, Recompute::selective, Recompute::full});
+    step.framework.tensor_overlap = draw.of({0.0, 0.3});
+    step.framework.sharding_contention = draw.of({0.0, 0.2});
+    if (draw.coin()) {
+        step.framework.host = {
+            .forward_launch = 4_us, .backward_launch = 2_us, .micro_batch = 30_us, .step = 50_us};
+    }
+    if (draw.coin()) {
+        step.node = {.message_overhead = 5_us,
+                     .message_rate = 20_GBps,
+                     .collective_start = 10_us,
+                     .collective_per_sqrt_mib = 5_us,
+                     .collective_edge = 0.3};
+        step.fabric = {.message_overhead = 25_us};
+    }
+    const auto algorithm = draw.of<std::size_t>({0, 0, 0, 1, 2, 3, 4});
+    if (algorithm > 0) step.algorithm = algorithms()[algorithm - 1];
+    return step;
+}
+
+ClusterShape random_machine(Draw& draw, std::int64_t devices) {
+    const auto per_node = draw.of({1U, 2U, 3U, 4U, 8U});
+    ClusterShape shape =
+        machine(static_cast<std::uint32_t>(devices - 1) / per_node + 1, per_node,
+                draw.of({"switch", "fully_connected"}), draw.of({"switch", "fat_tree"}));
+    shape.nodes += draw.of({0U, 0U, 1U});
+    shape.node->link.bandwidth = draw.of({300_GBps, 50_GBps, 5_GBps});
+    shape.node->link.latency = draw.of({0_ns, 1500_ns, 4_us});
+    shape.fabric->link.bandwidth = draw.of({25_GBps, 5_GBps, 1_GBps});
+    shape.fabric->link.latency = draw.of({0_ns, 2500_ns});
+    if (shape.fabric->shape->name == "fat_tree") {
+        shape.fabric->parameters.leaf_ports = draw.of({1, 2, 3, 4, 6, 8, 16});
+    }
+    return shape;
+}
+
+}  // namespace
+
+TEST_CASE("folded equals unfolded to the picosecond for every split with every schedule") {
+    constexpr std::uint32_t seed = 20241130;
+    Draw draw(seed);
+    int cases = 0, folded = 0;
+    const auto run = [&](TrainingStep step) {
+        draw_details(draw, step);
+        const std::uint32_t nodes = draw.of({1U, 2U, 4U, 8U, 16U});
+        ClusterShape shape = machine(nodes, 16 / nodes, draw.of({"switch", "fully_connected"}),
+                                     draw.of({"switch", "fat_tree"}));
+        const bool is_tree = shape.fabric->shape->name == "fat_tree";
+        if (is_tree) shape.fabric->parameters.leaf_ports = draw.of({2, 4, 8});
+        CAPTURE(seed);
+        CAPTURE(text_of(step, shape));
+        const Graph graph = seal_cluster(shape);
+        if (!check(step, graph.devices().size())) return;  // interleaving needs 2 ranks
+        REQUIRE(ranks_are_alike(step, graph));
+        folded += same_folded(step, graph) ? 1 : 0;
+        ++cases;
+    };
+    for (const Split& split : splits_of(16)) {
+        for (const Schedule* schedule : schedules()) {
+            for (const Sharding sharding : shardings) {
+                TrainingStep step = small_step(split, schedule);
+                step.split.sharding = sharding;
+                run(step);
+                run(step);  // with other details
+            }
+        }
+    }
+    CHECK(cases == 1280);
+    CHECK(folded > 800);
+}
+
+TEST_CASE("folded equals unfolded to the picosecond on random small clusters") {
+    int folded = 0, apart = 0, unalike = 0;
+    for (std::uint32_t seed = 1; seed <= 1200; ++seed) {
+        Draw draw(seed);
+        const TrainingStep step = random_step(draw);
+        const std::int64_t devices = Placement(step.split).devices();
+        const ClusterShape shape = random_machine(draw, devices);
+        CAPTURE(seed);
+        CAPTURE(text_of(step, shape));
+        if (devices > 32) continue;
+        const Graph graph = seal_cluster(shape);
+        if (!check(step, graph.devices().size())) continue;
+        if (ranks_are_alike(step, graph)) {
+            ++(same_folded(step, graph) ? folded : apart);
+        } else {
+            ++unalike;
+        }
+    }
+    CHECK(folded > 150);
+    CHECK(apart > 20);
+    CHECK(unalike > 100);
+}
+
+TEST_CASE("a slow device or a slow link is met by no other: nothing is folded") {
+    TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
+    const Graph graph = cluster(2, 4);
+    CHECK(ranks_are_alike(step, graph));
+    step.slow_devices = {{.device = 5, .factor = 1.1}};
+    CHECK_FALSE(ranks_are_alike(step, graph));
+    step.slow_devices.clear();
+
+    Result<GraphDraft> draft = build_cluster(machine(2, 4));
+    REQUIRE(draft.has_value());
+    draft->blocks.clear();  // as who slows a link must
+    draft->links.back().spec.bandwidth = 1_GBps;
+    const Result<Graph> slowed = seal(std::move(*draft));
+    REQUIRE(slowed.has_value());
+    CHECK_FALSE(ranks_are_alike(step, *slowed));
+}
+
+TEST_CASE("neighbours in a ring or a torus are not alike: nothing is folded") {
+    const TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
+    CHECK_FALSE(ranks_are_alike(step, ring(8, {25_GBps, 1_us, 1.0})));
+    CHECK_FALSE(ranks_are_alike(step, seal_cluster(machine(2, 4, "ring"))));
+    CHECK_FALSE(ranks_are_alike(step, seal_cluster(machine(4, 2, "switch", "ring"))));
+    CHECK_FALSE(ranks_are_alike(step, seal_cluster(machine(4, 2, "switch", "fully_connected"))));
+    ClusterShape torus = machine(2, 4, "torus");
+    torus.node->parameters.dimensions = {2, 2};
+    CHECK_FALSE(ranks_are_alike(step, seal_cluster(torus)));
+    torus = machine(4, 2, "switch", "torus");
+    torus.fabric->parameters.dimensions = {2, 2};
+    CHECK_FALSE(ranks_are_alike(step, seal_cluster(torus)));
+}
+
+TEST_CASE("an oversubscribed fat tree can be held up between switches: nothing is folded") {
+    const TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
+    ClusterShape shape = machine(4, 2, "switch", "fat_tree");
+    shape.fabric->parameters.leaf_ports = 4;
+    CHECK(ranks_are_alike(step, seal_cluster(shape)));
+    shape.fabric->parameters.oversubscription = 2;
+    CHECK_FALSE(ranks_are_alike(step, seal_cluster(shape)));
+}
+
+TEST_CASE("groups that lie across nodes in several ways are not folded") {
+    const Graph nodes_of_8 = seal_cluster(machine(3, 8));
+    const auto alike = [&](const Split& split) {
+        return ranks_are_alike(small_step(split, schedule_named("1f1b")), nodes_of_8);
+    };
+    CHECK(alike({.tensor = 8, .data = 3}));
+    CHECK(alike({.tensor = 4, .data = 6}));
+    CHECK_FALSE(alike({.tensor = 6, .data = 4}));  // the second group lies in two nodes
+    CHECK_FALSE(alike({.tensor = 3, .data = 8}));
+    CHECK(alike({.tensor = 2, .data = 2}));        // within one node
+    CHECK_FALSE(alike({.tensor = 2, .data = 3}));  // 6 of 8: the next would lie otherwise
+    CHECK_FALSE(alike({.tensor = 4, .data = 3}));  // the last node is half empty
+    CHECK_FALSE(alike({.tensor = 2, .context = 3, .data = 4}));
+
+    // Nodes of 4 on leaves of 6 ports: every other node has ports on two leaves.
+    ClusterShape shape = machine(6, 4, "switch", "fat_tree");
+    shape.fabric->parameters.leaf_ports = 6;
+    CHECK(seal_cluster(shape).blocks().empty());
+}
+
+TEST_CASE("a collective that loads its members unevenly is folded only where it is alone") {
+    // A tree's root sends and receives less than the members in the middle. Beside gradients of
+    // tensor groups in the same node, or messages through the same ports, each device would see
+    // something else.
+    TrainingStep step = small_step({.data = 8}, schedule_named("1f1b"));
+    step.algorithm = *find_algorithm("tree");
+    set_micro_batches(step, 2);
+    const auto is_folded = [&](const Graph& graph) {
+        const auto lowered = lower(step, graph, Folding::exact);
+        REQUIRE(lowered.has_value());
+        return lowered->folded;
+    };
+    CHECK(is_folded(cluster(1, 8)));  // gradients, and nothing else
+    step.split = {.tensor = 4, .data = 2};
+    CHECK(is_folded(cluster(2, 4)));  // tensor groups in nodes, data groups across
+    step.split = {.tensor = 2, .data = 4};
+    CHECK_FALSE(is_folded(cluster(1, 8)));  // both in one node
+    step.split = {.pipeline = 2, .data = 4};
+    CHECK_FALSE(is_folded(cluster(8, 1)));  // messages of the pipeline through the same ports
+    step.algorithm = *find_algorithm("ring");
+    CHECK(is_folded(cluster(8, 1)));
+}
+
+TEST_CASE("bytes that cannot be cut evenly among the spines are not folded") {
+    // 2 tokens of 4 * 2 bytes are 16 bytes: 2 spines carry 8 each. With 3 spines each carries 6,
+    // and 3 devices of a leaf put 18 on it in the time of 16.
+    TrainingStep step = step_of(gpt(2, 4, 1, 128, 2));
+    step.split.pipeline = 2;
+    step.split.data = 3;
+    step.split.order = {data, tensor, context, pipeline};
+    set_stage_times(step, {.forward = 1_us, .input_gradient = 1_us, .weight_gradient = 1_us});
+    step.model.tied_embeddings = false;
+    set_micro_batches(step, 2);
+    for (const std::int64_t ports : {1, 3}) {
+        ClusterShape shape = machine(6, 1, "switch", "fat_tree");
+        shape.fabric->parameters.leaf_ports = ports;
+        const Graph graph = seal_cluster(shape);
+        CHECK(ranks_are_alike(step, graph));
+        CHECK(same_folded(step, graph) == (ports == 1));
+    }
+}
+
+}  // namespace fourfold
