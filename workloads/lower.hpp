@@ -63,7 +63,7 @@ enum class Folding : std::uint8_t {
     always,  // those that stand for all: where a tree's unequal parts meet other traffic on a port,
              // the step can differ by a few parts in 10^5
 };
-inline constexpr std::size_t exact_tasks_max = 500'000;
+inline constexpr std::size_t exact_tasks_max = 100'000;
 
 /// Requires: check(step, devices of the graph); to fold, ranks_are_alike. A problem if a
 /// collective's algorithm does not do what the step needs, or if a time leaves the clock's range.

@@ -59,7 +59,7 @@ class Transfers {
     /// Of each transfer made so far (of messages: any).
     [[nodiscard]] const std::vector<CollectiveKind>& kinds() const { return kinds_; }
 
-    /// What another of its kind may do to a transfer, told by the ports that both use.
+    /// The links of a transfer. Two transfers can hold each other up where they share a kind.
     struct Ports {
         std::set<std::pair<BytesPerSecond, Duration>> kinds;  // rate and latency
         bool even = true;  // a collective's members send and receive alike on each kind
