@@ -227,13 +227,12 @@ Measures measure(const TrainingStep& step, const Lowered& lowered, const Timelin
         leave_out(beyond, device);
         for (std::size_t i = 0; i < time_class_count; ++i) sum[i] += device[i];
     }
-    const auto whole =
-        found.step_time.count() * static_cast<std::int64_t>(lowered.devices.size());
+    const auto whole = found.step_time.count() * static_cast<std::int64_t>(lowered.devices.size());
     for (std::size_t i = 0; i < time_class_count; ++i) {
         const std::int64_t common = std::gcd(sum[i].count(), whole);
         if (common == 0) continue;
-        found.time[i] = static_cast<double>(sum[i].count() / common) /
-                        static_cast<double>(whole / common);
+        found.time[i] =
+            static_cast<double>(sum[i].count() / common) / static_cast<double>(whole / common);
     }
     const auto fraction = [&](TimeClass time_class) {
         return found.time[static_cast<std::size_t>(time_class)];

@@ -280,7 +280,8 @@ void write_validation_gnuplot(std::ostream& out, std::span<const ValidationRow> 
         }
         out << "END\n";
     }
-    // "podo": eight colours that colour-blind readers tell apart.
+    // "podo": colours that colour-blind readers tell apart.
+    constexpr std::size_t colours = 8;
     out << fmt::format(R"(
 set terminal svg size 760,720 dynamic noenhanced background rgb 'white' font 'Helvetica,13'
 set output {}
@@ -304,8 +305,10 @@ set key top left Left reverse
            "    1.1 * x with lines dt 2 lc rgb '#888888' title '+-10 %', \\\n"
            "    0.9 * x with lines dt 2 lc rgb '#888888' notitle";
     for (std::size_t i = 0; i < groups.size(); ++i) {
-        out << fmt::format(", \\\n    $group{} using 1:2 with points pt 7 ps 0.7 lt {} title {}", i,
-                           i + 1, gnuplot_text(groups[i].name));
+        // Dots, then squares where the colours begin again.
+        const int point = i < colours ? 7 : 5;
+        out << fmt::format(", \\\n    $group{} using 1:2 with points pt {} ps 0.7 lt {} title {}",
+                           i, point, i % colours + 1, gnuplot_text(groups[i].name));
     }
     out << "\nunset output\n";
 }

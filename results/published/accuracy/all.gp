@@ -424,5 +424,5 @@ plot x with lines lc rgb '#555555' title 'equal', \
     $group5 using 1:2 with points pt 7 ps 0.7 lt 6 title "megatron_sc21", \
     $group6 using 1:2 with points pt 7 ps 0.7 lt 7 title "simumax_b200", \
     $group7 using 1:2 with points pt 7 ps 0.7 lt 8 title "vtrain", \
-    $group8 using 1:2 with points pt 7 ps 0.7 lt 9 title "zero_bubble"
+    $group8 using 1:2 with points pt 5 ps 0.7 lt 1 title "zero_bubble"
 unset output
