@@ -17,7 +17,7 @@ std::optional<Catalog> load_catalog(const std::string& directory) {
     return std::nullopt;
 }
 
-std::optional<Loaded> load(const ScenarioOptions& options) {
+std::optional<Loaded> load(const ScenarioOptions& options, FaultyFiles faulty) {
     const auto catalog = load_catalog(options.catalog);
     if (!catalog) return std::nullopt;
 
@@ -40,14 +40,14 @@ std::optional<Loaded> load(const ScenarioOptions& options) {
         auto scenarios = load_scenarios(file, settings, *catalog);
         if (!scenarios) {
             fmt::print(stderr, "{}", to_text(scenarios.error()));
-            sound = false;
+            ++loaded.left_out;
             continue;
         }
         loaded.is_what_if = options.files.size() == 1 && scenarios->size() > 1;
         loaded.files.insert(loaded.files.end(), scenarios->size(), file);
         std::move(scenarios->begin(), scenarios->end(), std::back_inserter(loaded.scenarios));
     }
-    if (!sound) return std::nullopt;
+    if (!sound || (loaded.left_out > 0 && faulty == FaultyFiles::refuse)) return std::nullopt;
     return loaded;
 }
 

@@ -150,10 +150,11 @@ int validate_command(const ValidateOptions& options) {
     if (!files) return refuse(files.error());
     ScenarioOptions scenarios = options.scenarios;
     scenarios.files = *files;
-    const auto loaded = load(scenarios);
+    const auto loaded = load(scenarios, FaultyFiles::leave_out);
     if (!loaded) return bad_input;
     const std::vector<Subject> subjects = measured_subjects(*loaded);
     if (subjects.empty()) {
+        if (loaded->left_out > 0) return bad_input;
         return refuse({"",
                        "no scenario has a published step time to compare with; add for example "
                        "'published: {step_time: 24.8 s, source: its paper, table}'"});
@@ -163,7 +164,12 @@ int validate_command(const ValidateOptions& options) {
                    skipped, loaded->scenarios.size());
     }
 
-    int code = done;
+    if (loaded->left_out > 0) {
+        fmt::print(stderr, "{} of {} files left out: they have mistakes\n", loaded->left_out,
+                   files->size());
+    }
+
+    int code = loaded->left_out > 0 ? bad_input : done;
     std::vector<ValidationRow> rows;
     const std::vector<Result<ValidationRow>> compared = compare_all(subjects, options.jobs);
     for (std::size_t i = 0; i < compared.size(); ++i) {

@@ -15,11 +15,10 @@ namespace fourfold {
 struct Host {
     Duration forward_launch{};   // of one kernel or collective; recomputed forwards too
     Duration backward_launch{};  // autograd's, without Python
-    Duration
-        micro_batch{};  // per micro-batch: one third before its forward, two before its backward
-    Duration step{};    // per step, before the optimizer
-    bool blocking = false;  // CUDA_LAUNCH_BLOCKING: the host waits for each kernel
-    Duration wait{};        // ... and takes this long to go on
+    Duration micro_batch{};      // a third before its forward, two before its backward
+    Duration step{};             // before the optimizer
+    bool blocking = false;       // CUDA_LAUNCH_BLOCKING: the host waits for each kernel
+    Duration wait{};             // ... and takes this long to go on
 };
 
 struct Framework {

@@ -38,7 +38,6 @@ struct Segment {
     Bytes bytes{};
     bool blocking = true;
     std::int32_t ticket = -1;
-    std::int32_t layer = -1;
     std::vector<std::int32_t> waits_for;
     bool waits_for_all = false;
     std::int32_t step_ticket = -1;
@@ -91,7 +90,6 @@ class Compiler {
                        .bytes = operation.bytes,
                        .blocking = operation.blocking,
                        .ticket = operation.ticket,
-                       .layer = operation.layer,
                        .waits_for = operation.waits_for,
                        .waits_for_all = operation.waits_for_all,
                        .step_ticket = operation.step_ticket,

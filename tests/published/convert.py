@@ -458,6 +458,9 @@ def convert(group: Group, data: Path, out: Path) -> Count:
         except LeftOut as reason:
             count.left_out[str(reason)] += 1
             continue
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as lack:
+            count.left_out[f"not understood ({type(lack).__name__}: {lack})"] += 1
+            continue
         (folder / f"{row['id']}.yaml").write_text(text)
         count.written += 1
     return count

@@ -106,15 +106,22 @@ TEST_CASE("validate prints the same bytes whatever the number of jobs") {
     CHECK(read_text(folder.file("5.csv")) == csv);
 }
 
-TEST_CASE("validate refuses what it cannot compare before anything runs") {
+TEST_CASE("validate leaves out files with mistakes, compares the others, and exits with 2") {
     const Folder folder;
     write_scenario(folder.file("runs/a.yaml"), "first", published);
     write_scenario(folder.file("runs/b.yaml"), "wrong", "publishd: 1 s\n");
-    const Finished wrong = run_program("validate " + folder.file("runs"));
+    const Finished wrong = run_program("validate --json " + folder.file("runs"));
     CHECK(wrong.exit_code == 2);
-    CHECK(wrong.out.empty());
     CHECK(wrong.err.starts_with(folder.file("runs/b.yaml:")));
+    CHECK(wrong.err.ends_with("1 of 2 files left out: they have mistakes\n"));
+    const json found = json::parse(wrong.out);
+    REQUIRE(found["rows"].size() == 1);
+    CHECK(found["rows"][0]["name"] == "first");
+}
 
+TEST_CASE("validate refuses what it cannot compare before anything runs") {
+    const Folder folder;
+    write_scenario(folder.file("runs/a.yaml"), "first", published);
     const Finished none = run_program("validate scenarios/quickstart.yaml");
     CHECK(none.exit_code == 2);
     CHECK(none.out.empty());

@@ -86,29 +86,31 @@ TEST_CASE("seats and devices are each other's inverse in every order") {
     }
 }
 
+// Every device is in one group of `size`, its own.
+void check_partition(const Placement& placement, std::initializer_list<SplitAxis> axes,
+                     std::size_t size) {
+    std::set<Numbers> groups;
+    for (const DeviceId device : ids<DeviceId>(24)) {
+        const std::vector<DeviceId> group = placement.group(placement.seat(device), axes);
+        CHECK(group.size() == size);
+        CHECK(std::is_sorted(group.begin(), group.end()));
+        CHECK(std::find(group.begin(), group.end(), device) != group.end());
+        groups.insert(numbers(group));
+    }
+    CHECK(groups.size() == 24 / size);
+}
+
 TEST_CASE("the groups of an axis part the devices in every order") {
     for (const auto& order : all_orders) {
         const Placement placement(split_of(2, 3, 4, order));
-        const std::vector<std::pair<std::initializer_list<SplitAxis>, std::size_t>> sets{
-            {{}, 1},
-            {{tensor}, 2},
-            {{pipeline}, 3},
-            {{data}, 4},
-            {{tensor, pipeline}, 6},
-            {{tensor, data}, 8},
-            {{pipeline, data}, 12},
-            {{tensor, pipeline, data}, 24}};
-        for (const auto& [axes, size] : sets) {
-            std::set<Numbers> groups;
-            for (const DeviceId device : ids<DeviceId>(24)) {
-                const std::vector<DeviceId> group = placement.group(placement.seat(device), axes);
-                CHECK(group.size() == size);
-                CHECK(std::is_sorted(group.begin(), group.end()));
-                CHECK(std::find(group.begin(), group.end(), device) != group.end());
-                groups.insert(numbers(group));
-            }
-            CHECK(groups.size() == 24 / size);
-        }
+        check_partition(placement, {}, 1);
+        check_partition(placement, {tensor}, 2);
+        check_partition(placement, {pipeline}, 3);
+        check_partition(placement, {data}, 4);
+        check_partition(placement, {tensor, pipeline}, 6);
+        check_partition(placement, {tensor, data}, 8);
+        check_partition(placement, {pipeline, data}, 12);
+        check_partition(placement, {tensor, pipeline, data}, 24);
     }
 }
 
