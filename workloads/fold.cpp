@@ -10,23 +10,6 @@
 #include <algorithm>
 
 namespace fourfold {
-namespace {
-
-std::int64_t size_of(const Split& split, SplitAxis axis) {
-    switch (axis) {
-        case SplitAxis::tensor:
-            return split.tensor;
-        case SplitAxis::context:
-            return split.context;
-        case SplitAxis::pipeline:
-            return split.pipeline;
-        case SplitAxis::data:
-            return split.data;
-    }
-    return 1;
-}
-
-}  // namespace
 
 bool ranks_are_alike(const TrainingStep& step, const Graph& graph) {
     if (graph.blocks().empty() || !step.slow_devices.empty()) return false;
@@ -37,7 +20,7 @@ bool ranks_are_alike(const TrainingStep& step, const Graph& graph) {
     };
     std::int64_t product = 1;
     for (const SplitAxis axis : step.split.order) {
-        product *= size_of(step.split, axis);
+        product *= step.split.size(axis);
         if (!aligned(product)) return false;
     }
     return true;

@@ -21,26 +21,12 @@ std::int64_t& on_axis(Seat& seat, SplitAxis axis) {
 
 }  // namespace
 
-std::int64_t Placement::size(SplitAxis axis) const {
-    switch (axis) {
-        case SplitAxis::tensor:
-            return split_.tensor;
-        case SplitAxis::context:
-            return split_.context;
-        case SplitAxis::pipeline:
-            return split_.pipeline;
-        case SplitAxis::data:
-            return split_.data;
-    }
-    return 1;
-}
-
 DeviceId Placement::device(const Seat& seat) const {
     Seat place = seat;
     std::int64_t device = 0, stride = 1;
     for (const SplitAxis axis : split_.order) {
         device += on_axis(place, axis) * stride;
-        stride *= size(axis);
+        stride *= split_.size(axis);
     }
     return {static_cast<std::uint32_t>(device)};
 }
@@ -49,8 +35,8 @@ Seat Placement::seat(DeviceId device) const {
     Seat seat;
     std::int64_t rest = device.value;
     for (const SplitAxis axis : split_.order) {
-        on_axis(seat, axis) = rest % size(axis);
-        rest /= size(axis);
+        on_axis(seat, axis) = rest % split_.size(axis);
+        rest /= split_.size(axis);
     }
     return seat;
 }
@@ -61,7 +47,7 @@ std::vector<DeviceId> Placement::group(const Seat& seat,
     for (const SplitAxis axis : axes) {
         std::vector<Seat> more;
         for (Seat each : seats) {
-            for (std::int64_t place = 0; place < size(axis); ++place) {
+            for (std::int64_t place = 0; place < split_.size(axis); ++place) {
                 on_axis(each, axis) = place;
                 more.push_back(each);
             }

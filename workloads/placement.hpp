@@ -32,7 +32,6 @@ class Placement {
                                               std::initializer_list<SplitAxis> axes) const;
 
   private:
-    [[nodiscard]] std::int64_t size(SplitAxis axis) const;
     Split split_;
 };
 

@@ -35,6 +35,19 @@ struct Split {
     std::array<SplitAxis, 4> order{SplitAxis::tensor, SplitAxis::context, SplitAxis::data,
                                    SplitAxis::pipeline};
 
+    [[nodiscard]] std::int64_t size(SplitAxis axis) const {
+        switch (axis) {
+            case SplitAxis::tensor:
+                return tensor;
+            case SplitAxis::context:
+                return context;
+            case SplitAxis::pipeline:
+                return pipeline;
+            case SplitAxis::data:
+                return data;
+        }
+        return 1;
+    }
     /// Devices that hold the same weights: what gradients are reduced and state is sharded over.
     [[nodiscard]] std::int64_t replicas() const { return data * context; }
 };
