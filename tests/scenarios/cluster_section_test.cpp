@@ -8,15 +8,10 @@
 
 #include "scenarios/catalog.hpp"
 #include "scenarios/scenario.hpp"
+#include "tests/support/catalog.hpp"
 
 namespace fourfold {
 namespace {
-
-const Catalog& catalog() {
-    static const auto loaded = embedded_catalog();
-    REQUIRE_MESSAGE(loaded, to_text(loaded.error()));
-    return *loaded;
-}
 
 Scenario parse(std::string_view cluster) {
     const std::string text = fmt::format(

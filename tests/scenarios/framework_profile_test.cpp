@@ -10,15 +10,10 @@
 #include "results/evaluate.hpp"
 #include "scenarios/catalog.hpp"
 #include "scenarios/scenario.hpp"
+#include "tests/support/catalog.hpp"
 
 namespace fourfold {
 namespace {
-
-const Catalog& catalog() {
-    static const auto loaded = embedded_catalog();
-    REQUIRE_MESSAGE(loaded, to_text(loaded.error()));
-    return *loaded;
-}
 
 Scenario parse(const std::string& text) {
     auto scenario = parse_scenario(text, "test.yaml", {}, catalog());

@@ -9,15 +9,10 @@
 
 #include "scenarios/catalog.hpp"
 #include "scenarios/embedded.hpp"
+#include "tests/support/catalog.hpp"
 
 namespace fourfold {
 namespace {
-
-const Catalog& catalog() {
-    static const auto loaded = embedded_catalog();
-    REQUIRE_MESSAGE(loaded, to_text(loaded.error()));
-    return *loaded;
-}
 
 Scenario parse(std::string_view text, const std::vector<Setting>& settings = {}) {
     auto scenario = parse_scenario(text, "test.yaml", settings, catalog());
