@@ -30,6 +30,7 @@ void read_host(Fields&& host, Host& into) {
 }
 
 constexpr Reals bytes_each{.min = 0, .max = 1e4, .above_min = false, .example = "48"};
+constexpr Reals relative_speed{.min = 0.01, .max = 2, .above_min = false, .example = "0.7"};
 constexpr Reals share{.min = 0, .max = 1, .above_min = false, .example = "0.3"};
 
 }  // namespace
@@ -94,6 +95,8 @@ void read_profile(Fields& fields, FrameworkProfile& into) {
         return fields.number("accumulate_bytes", Need::optional, value, bytes_each);
     });
     fields.number("optimizer_bytes", Need::optional, software.optimizer_bytes, bytes_each);
+    fields.number("norm_forward", Need::optional, software.norm_forward, relative_speed);
+    fields.number("norm_backward", Need::optional, software.norm_backward, relative_speed);
     fields.boolean("prefetch_after_backward", Need::optional, software.prefetch_after_backward);
     fields.number("sharding_contention", Need::optional, software.sharding_contention, share);
 }

@@ -186,6 +186,7 @@ void read_schedule(Fields& scenario, TrainingStep& step) {
     schedule.look_up("kind", Need::required, step.schedule, "1f1b", find_schedule);
     schedule.integer("chunks", Need::optional, step.chunks, {1, 1024, 2});
     read_point_to_point(schedule, step.point_to_point);
+    schedule.boolean("defer_head_gradient", Need::optional, step.defer_head_gradient);
 }
 
 void read_details(Fields& scenario, TrainingStep& step) {

@@ -34,6 +34,8 @@ struct Framework {
     /// matrix multiplication moves where gradients are fp32 (a fused accumulation), 6 for 16 bit.
     std::optional<double> accumulate_bytes;
     double optimizer_bytes = 48;  // per parameter that the device owns
+    /// Speed of its normalization kernels relative to the device's other bandwidth-bound ones.
+    double norm_forward = 1, norm_backward = 1;
     /// Share of a tensor collective that moves beneath the matrix multiplication beside it (user
     /// buffers of Transformer Engine).
     double tensor_overlap = 0;

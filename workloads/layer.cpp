@@ -26,7 +26,8 @@
 //   loss                  to fp32 6N V, entropy 32N V   14N V
 //   optimizer             per parameter that the device owns, 48: fp16 or bf16 Adam with an fp32
 //                         master: unscale 6, norm 4, Adam 28, copy back 6, zero 4
-//   Bytes of loss and optimizer are those of a framework without a profile; profiles change them.
+//   Bytes of loss and optimizer, and the speed of normalizations, are those of a framework without
+//   a profile; profiles change them.
 //
 //   W: G(outputs, inputs, N), and the accumulation of its result over micro-batches:
 //      2 bytes a parameter where the gradient is fp32 (fused into the GEMM; 2 is what it moves more
@@ -174,8 +175,11 @@ struct Kernels {
         if (step.model.bias) work += memory(2 * at.n * static_cast<double>(outputs));
         return work;
     }
+    [[nodiscard]] Work norm_forward() const {
+        return memory(4 * at.n * at.hs / step.framework.norm_forward);
+    }
     [[nodiscard]] Work norm_backward() const {
-        return memory(6 * at.n * at.hs, norm_backward_launches);
+        return memory(6 * at.n * at.hs / step.framework.norm_backward, norm_backward_launches);
     }
     [[nodiscard]] Work norm_and_residual_backward() const {
         return norm_backward() + memory(6 * at.n * at.hs);
@@ -266,7 +270,7 @@ struct List {
 void add_layer_forward(List& list, const Kernels& make, Pass pass) {
     const Shape& at = make.at;
     const TrainingStep& step = make.step;
-    const Work norm = make.memory(4 * at.n * at.hs);
+    const Work norm = make.norm_forward();
 
     Work qkv = make.gemm(at.tokens, at.qkv, at.hidden);
     if (step.model.bias) qkv += make.memory(4 * at.n * static_cast<double>(at.qkv));
@@ -365,7 +369,7 @@ void add_embedding_backward(List& list, const Kernels& make) {
 void add_head_forward(List& list, const Kernels& make) {
     const Shape& at = make.at;
     const double logits = at.n * static_cast<double>(at.vocab);
-    list.add(Site::final_norm, Pass::forward, make.memory(4 * at.n * at.hs));
+    list.add(Site::final_norm, Pass::forward, make.norm_forward());
     list.add(Site::head, Pass::forward, make.gemm(at.tokens, at.vocab, at.hidden));
     list.add(Site::loss, Pass::forward,
              make.memory(6 * logits) +

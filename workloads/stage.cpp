@@ -1,6 +1,7 @@
 #include "workloads/stage.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <numeric>
 
@@ -15,6 +16,10 @@ void append(std::vector<Operation>& operations, std::vector<Operation> more) {
     std::move(more.begin(), more.end(), std::back_inserter(operations));
 }
 
+bool is_head_gradient(const Operation& operation) {
+    return operation.site == Site::head && operation.pass == Pass::weight_gradient;
+}
+
 std::vector<Operation> kernels(const TrainingStep& step, const StageAction& action) {
     std::vector<Operation> operations;
     const LayerRange layers = layers_of(step, action.stage);
@@ -27,6 +32,7 @@ std::vector<Operation> kernels(const TrainingStep& step, const StageAction& acti
         return operations;
     }
     if (has_head(step, action.stage)) append(operations, head_backward(step));
+    if (step.defer_head_gradient) std::erase_if(operations, is_head_gradient);
     for (std::int64_t layer = layers.end; layer-- > layers.begin;) {
         append(operations, layer_backward(step, static_cast<std::int32_t>(layer)));
     }
@@ -107,21 +113,25 @@ double layer_parameters_on_device(const TrainingStep& step) {
     return whole + (static_cast<double>(layer_parameters(step.model)) - whole) / tensor + copies;
 }
 
-double outer_parameters_on_device(const TrainingStep& step, std::int64_t stage) {
+double table_parameters_on_device(const TrainingStep& step) {
     const double parts =
         step.split.vocabulary_parallel ? static_cast<double>(step.split.tensor) : 1.0;
-    const double table =
-        static_cast<double>(padded_vocabulary(step)) * static_cast<double>(step.model.hidden);
+    return static_cast<double>(padded_vocabulary(step)) * static_cast<double>(step.model.hidden) /
+           parts;
+}
+
+double outer_parameters_on_device(const TrainingStep& step, std::int64_t stage) {
+    const double table = table_parameters_on_device(step);
     double sum = 0;
     if (has_embedding(step, stage)) {
-        sum += table / parts;
+        sum += table;
         if (step.model.positions == Positions::learned) {
             sum += static_cast<double>(step.model.sequence * step.model.hidden);
         }
     }
     if (has_head(step, stage)) {
         const bool own_table = !step.model.tied_embeddings || !has_embedding(step, stage);
-        sum += norm_parameters(step) + (own_table ? table / parts : 0);
+        sum += norm_parameters(step) + (own_table ? table : 0);
     }
     return sum;
 }
@@ -149,6 +159,11 @@ std::vector<Operation> stage_operations(const TrainingStep& step, const StageAct
 
 std::vector<Operation> tail_operations(const TrainingStep& step, std::int64_t pipeline_rank) {
     std::vector<Operation> operations;
+    if (step.defer_head_gradient && pipeline_rank == step.split.pipeline - 1) {
+        std::vector<Operation> deferred = head_backward(step);
+        std::erase_if(deferred, std::not_fn(is_head_gradient));
+        for (std::int64_t i = 0; i < step.micro_batches(); ++i) append(operations, deferred);
+    }
     append_data_tail(step, pipeline_rank, operations);
     append_tensor_tail(step, pipeline_rank, operations);
 

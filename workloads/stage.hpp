@@ -28,9 +28,11 @@ LayerRange layers_of(const TrainingStep& step, std::int64_t stage);
 bool has_embedding(const TrainingStep& step, std::int64_t stage);
 bool has_head(const TrainingStep& step, std::int64_t stage);
 
-/// Parameters of one layer, and of embedding, head and final norm on this stage, on one device of
-/// the tensor group. Norms and what else is not split count whole.
+/// Parameters of one layer, of the table of an embedding or a head, and of embedding, head and
+/// final norm on this stage, on one device of the tensor group. Norms and what else is not split
+/// count whole.
 double layer_parameters_on_device(const TrainingStep& step);
+double table_parameters_on_device(const TrainingStep& step);
 double outer_parameters_on_device(const TrainingStep& step, std::int64_t stage);
 double stage_parameters_on_device(const TrainingStep& step, std::int64_t stage);
 

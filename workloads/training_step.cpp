@@ -183,6 +183,22 @@ Result<void> check_bucket(const TrainingStep& step) {
     return {};
 }
 
+Result<void> check_deferred_head(const TrainingStep& step) {
+    constexpr std::string_view where = "schedule.defer_head_gradient";
+    if (!step.defer_head_gradient) return {};
+    if (step.split.pipeline == 1) {
+        return problem(std::string(where), "one pipeline rank: no other stage drains meanwhile");
+    }
+    if (step.split.sharding == Sharding::gradients || step.split.sharding == Sharding::weights) {
+        return problem(std::string(where),
+                       "sharded gradients are reduced in every micro-batch, none can be deferred");
+    }
+    if (step.measured.stage) {
+        return problem(std::string(where), "the head's share of a measured stage is not known");
+    }
+    return {};
+}
+
 Result<void> check_slow_devices(const TrainingStep& step, std::size_t devices) {
     for (std::size_t i = 0; i < step.slow_devices.size(); ++i) {
         const SlowDevice& slow = step.slow_devices[i];
@@ -222,6 +238,7 @@ Result<void> check(const TrainingStep& step, std::size_t devices) {
     if (const auto reason = step.schedule->refuse(shape)) {
         return problem("schedule.kind", *reason);
     }
+    if (auto deferred = check_deferred_head(step); !deferred) return deferred;
     return check_slow_devices(step, devices);
 }
 

@@ -68,6 +68,9 @@ struct TrainingStep {
     /// The optimizer step is validated afterwards (Qi et al. 2024, sec. 4): no stage waits for the
     /// norm, and a stage begins its next step while others still end this one.
     bool overlap_optimizer = false;
+    /// The head's weight gradients of all micro-batches follow the last stage's last backward,
+    /// while the other stages still drain (Megatron-Core, defer_embedding_wgrad_compute).
+    bool defer_head_gradient = false;
     Framework framework;
     const Algorithm* algorithm = nullptr;  // of every collective; nullptr: auto
     TransportCosts node, fabric;

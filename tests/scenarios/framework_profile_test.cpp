@@ -58,6 +58,8 @@ framework:
   loss_backward_bytes: 22
   accumulate_bytes: 23
   optimizer_bytes: 24
+  norm_forward: 0.6
+  norm_backward: 0.4
   sharding_contention: 0.25
 )";
 
@@ -112,6 +114,8 @@ TEST_CASE("every key of a framework reaches the field it is named after") {
     CHECK(step.framework.loss_backward_bytes == 22);
     CHECK(step.framework.accumulate_bytes == 23.0);
     CHECK(step.framework.optimizer_bytes == 24);
+    CHECK(step.framework.norm_forward == 0.6);
+    CHECK(step.framework.norm_backward == 0.4);
     CHECK(step.framework.sharding_contention == 0.25);
 }
 

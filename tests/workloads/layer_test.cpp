@@ -398,4 +398,25 @@ TEST_CASE("measured times replace the kernels and keep the places of the collect
 }
 
 }  // namespace
+TEST_CASE("a framework's normalization kernels have a speed of their own") {
+    TrainingStep step = gpt(1024, 16, 8);
+    // 16,384 rows of 1,024, as apex measured (pull request 1037)
+    step.device.memory_bandwidth = 1.555e12;
+    step.device.memory_launch_s = 0;
+    step.framework.norm_forward = 0.68;
+    step.framework.norm_backward = 0.43;
+    const double bytes = 16384.0 * 1024 * 2;
+    for (const Operation& one : layer_forward(step, 0)) {
+        if (one.site != Site::mlp_norm) continue;
+        CHECK(2 * bytes / one.seconds == doctest::Approx(896e9).epsilon(0.01).scale(0));
+    }
+    for (const Operation& one : layer_backward(step, 0)) {
+        if (one.site != Site::mlp_norm) continue;
+        // With the gradient of the residual, 6 bytes at the speed of other kernels.
+        const double residual = 3 * bytes / (0.85 * 1.555e12);
+        CHECK(3 * bytes / (one.seconds - residual) ==
+              doctest::Approx(572e9).epsilon(0.01).scale(0));
+    }
+}
+
 }  // namespace fourfold

@@ -497,4 +497,36 @@ TEST_CASE("weights are gathered while a stage waits for its message") {
               .starts_with("gather1~ gather0~ gather layer1^"));
 }
 
+TEST_CASE("deferred gradients of the head follow the last backward of the last stage") {
+    TrainingStep step = small_step();
+    step.split.pipeline = step.split.data = 2;
+    step.global_batch = 6;
+    step.micro_batch = 1;
+    REQUIRE(step.micro_batches() == 3);
+    const auto head_gradient = [](const std::vector<Operation>& operations) {
+        double seconds = 0;
+        for (const Operation& one : operations) {
+            const bool is_it = one.site == Site::head && one.pass == Pass::weight_gradient;
+            if (is_it && one.axis == Axis::compute) seconds += one.seconds;
+        }
+        return seconds;
+    };
+    const double each = head_gradient(operations(step, ActionKind::backward, 1));
+    CHECK(each > 0);
+    CHECK(head_gradient(tail_operations(step, 1)) == 0);
+    const Bytes reduced =
+        bytes_of(operations(step, ActionKind::backward, 1, true, true), Axis::data);
+
+    step.defer_head_gradient = true;
+    CHECK(head_gradient(operations(step, ActionKind::backward, 1)) == 0);
+    CHECK(head_gradient(tail_operations(step, 0)) == 0);
+    CHECK(head_gradient(tail_operations(step, 1)) == doctest::Approx(3 * each).scale(0));
+    // Their reduction too, and no byte is lost on the way.
+    const auto table = static_cast<std::int64_t>(table_parameters_on_device(step));
+    const Bytes late = bytes_of(tail_operations(step, 1), Axis::data);
+    CHECK(late.value == table * step.gradient_bytes);
+    CHECK(bytes_of(operations(step, ActionKind::backward, 1, true, true), Axis::data) + late ==
+          reduced);
+}
+
 }  // namespace fourfold

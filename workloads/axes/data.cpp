@@ -56,11 +56,16 @@ bool during_backward(const TrainingStep& step) {
     return step.overlap_gradients || step.split.sharding == Sharding::gradients;
 }
 
+double deferred_parameters(const TrainingStep& step, std::int64_t stage) {
+    return step.defer_head_gradient && has_head(step, stage) ? table_parameters_on_device(step) : 0;
+}
+
 // Whose gradients are complete once `operation` is done, if it is the last of its kind.
 double parameters_of(const TrainingStep& step, const StageAction& action,
                      const Operation& operation) {
     if (operation.layer >= 0) return layer_parameters_on_device(step);
-    const double outer = outer_parameters_on_device(step, action.stage);
+    const double outer =
+        outer_parameters_on_device(step, action.stage) - deferred_parameters(step, action.stage);
     if (!has_embedding(step, action.stage) || !has_head(step, action.stage)) return outer;
     // A table that both share is complete at the embedding; else each has about one half.
     if (step.model.tied_embeddings) return operation.site == Site::embedding ? outer : 0;
@@ -107,10 +112,12 @@ void insert_data(const TrainingStep& step, const StageAction& action,
 
 void append_data_tail(const TrainingStep& step, std::int64_t pipeline_rank,
                       std::vector<Operation>& operations) {
-    if (!reduces(step) || during_backward(step)) return;
+    if (!reduces(step)) return;
     Buckets buckets(step, true, Pass::update, operations);
     for (std::int64_t chunk = 0; chunk < step.chunks; ++chunk) {
-        buckets.add(stage_parameters_on_device(step, chunk * step.split.pipeline + pipeline_rank));
+        const std::int64_t stage = chunk * step.split.pipeline + pipeline_rank;
+        buckets.add(during_backward(step) ? deferred_parameters(step, stage)
+                                          : stage_parameters_on_device(step, stage));
     }
     buckets.flush();
 }
