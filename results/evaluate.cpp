@@ -7,13 +7,12 @@
 
 #include "results/doubts.hpp"
 #include "sim/audit.hpp"
-#include "workloads/fold.hpp"
 
 namespace fourfold {
 namespace {
 
 struct UnusedLinks {
-    std::size_t count = 0;
+    std::int64_t count = 0;
     LinkId example{};
 };
 
@@ -21,14 +20,16 @@ struct UnusedLinks {
 // switches carry something for all or for none.
 UnusedLinks unused_links(const Graph& graph, const Evaluation& evaluation) {
     const std::vector<DeviceId>& simulated = evaluation.lowered.devices;
-    const std::size_t each = evaluation.measures.devices / simulated.size();
-    const auto weight = [&](LinkId link) -> std::size_t {
+    const auto weight = [&](LinkId link) -> std::int64_t {
         const Vertex& from = graph[graph[link].from];
         const Vertex& to = graph[graph[link].to];
         if (!evaluation.lowered.folded || (!from.is_device && !to.is_device)) return 1;
         const DeviceId device = from.is_device ? from.device : to.device;
         if (device.value >= evaluation.measures.devices) return 1;
-        return std::ranges::binary_search(simulated, device) ? each : 0;
+        const auto found = std::ranges::lower_bound(simulated, device);
+        const bool is_simulated = found != simulated.end() && *found == device;
+        const auto place = static_cast<std::size_t>(found - simulated.begin());
+        return is_simulated ? evaluation.lowered.counts[place] : 0;
     };
     UnusedLinks unused;
     for (const LinkId link : evaluation.timeline.carried.keys()) {
@@ -50,7 +51,7 @@ std::vector<std::string> idle_hardware(const Graph& graph, const Evaluation& eva
                         evaluation.measures.devices));
     }
     const UnusedLinks unused = unused_links(graph, evaluation);
-    if (unused.count == graph.links().size()) {
+    if (unused.count == static_cast<std::int64_t>(graph.links().size())) {
         warnings.push_back("no link carries anything: the step has no communication");
     } else if (unused.count > 0) {
         warnings.push_back(fmt::format("{} of {} links carry nothing, for example {}", unused.count,
@@ -74,8 +75,7 @@ Resources resources() {
 Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
                             const EvaluateOptions& options) {
     const double started = resources().seconds;
-    const bool fold =
-        options.fold && options.links == LinkModel::flows && ranks_are_alike(step, graph);
+    const bool fold = options.fold && options.links == LinkModel::flows;
     Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none);
     if (!lowered) return tl::unexpected(lowered.error());
     Result<Timeline> timeline =

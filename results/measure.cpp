@@ -1,7 +1,6 @@
 #include "results/measure.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "topology/check.hpp"
 
@@ -9,6 +8,7 @@ namespace fourfold {
 namespace {
 
 constexpr TaskId no_task{~std::uint32_t{0}};
+__extension__ using Wide = __int128;
 
 // Assigns the gaps between a device's kernels. For a gap that ends when kernel `v` begins, follow
 // back what v waited for: the dependency that ended last, then what that one waited for, and so on,
@@ -222,17 +222,17 @@ Measures measure(const TrainingStep& step, const Lowered& lowered, const Timelin
 
     // Whole picoseconds until the last division: folded or not, the same figures.
     const Duration beyond = timeline.finish.time_since_epoch() - found.step_time;
-    TimePartition sum{};
-    for (TimePartition device : partition_time(lowered, timeline)) {
-        leave_out(beyond, device);
-        for (std::size_t i = 0; i < time_class_count; ++i) sum[i] += device[i];
+    std::array<Wide, time_class_count> sum{};
+    std::vector<TimePartition> devices_time = partition_time(lowered, timeline);
+    for (std::size_t d = 0; d < devices_time.size(); ++d) {
+        leave_out(beyond, devices_time[d]);
+        for (std::size_t i = 0; i < time_class_count; ++i) {
+            sum[i] += Wide{devices_time[d][i].count()} * lowered.counts[d];
+        }
     }
-    const auto whole = found.step_time.count() * static_cast<std::int64_t>(lowered.devices.size());
+    const Wide whole = Wide{found.step_time.count()} * found.devices;
     for (std::size_t i = 0; i < time_class_count; ++i) {
-        const std::int64_t common = std::gcd(sum[i].count(), whole);
-        if (common == 0) continue;
-        found.time[i] =
-            static_cast<double>(sum[i].count() / common) / static_cast<double>(whole / common);
+        if (whole > 0) found.time[i] = static_cast<double>(sum[i]) / static_cast<double>(whole);
     }
     const auto fraction = [&](TimeClass time_class) {
         return found.time[static_cast<std::size_t>(time_class)];

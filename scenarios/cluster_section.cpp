@@ -230,9 +230,18 @@ void read_graph(Fields& cluster, const Catalog& catalog, ClusterSection& section
 
 // ------------------------------------------------------------------------------------- building
 
+// One slow port makes its device odd; a slow trunk is met by devices of many places.
+void note_odd(const Link& link, GraphDraft& draft) {
+    const Vertex& from = draft.vertices[link.from.value];
+    const Vertex& to = draft.vertices[link.to.value];
+    if (!from.is_device && !to.is_device) draft.blocks.clear();
+    for (const Vertex* end : {&from, &to}) {
+        if (end->is_device) draft.odd.push_back(end->device);
+    }
+}
+
 void slow_down(GraphDraft& draft, const std::vector<SlowLink>& slow_links, Report& report) {
     if (slow_links.empty()) return;
-    draft.blocks.clear();
     const Names names = names_of(draft);
     std::map<std::pair<VertexId, VertexId>, std::pair<const SlowLink*, bool>> slow;
     for (const SlowLink& link : slow_links) {
@@ -253,6 +262,7 @@ void slow_down(GraphDraft& draft, const std::vector<SlowLink>& slow_links, Repor
         const double rate = static_cast<double>(link.spec.bandwidth.value) * change->bandwidth;
         link.spec.bandwidth.value = std::max<std::int64_t>(1, std::llround(std::floor(rate)));
         link.spec.latency = scale(link.spec.latency, change->latency);
+        note_odd(link, draft);
     }
     for (const auto& [ends, change] : slow) {
         if (change.second) continue;

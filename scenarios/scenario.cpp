@@ -14,6 +14,7 @@
 #include "scenarios/reading.hpp"
 #include "scenarios/settings.hpp"
 #include "topology/closest.hpp"
+#include "workloads/fold.hpp"
 
 // One function per section of the file, in the order in which quickstart.yaml explains them. Each
 // reads on after a mistake. What only several sections together can say (whether the split fits the
@@ -436,6 +437,12 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
     auto graph = build_graph(cluster, slow_links, tree, report);
     if (!graph || report.errors() > errors) return std::nullopt;
     scenario.graph = std::move(*graph);
+    const bool folds = scenario.links == LinkModel::flows;
+    const auto fold = folds ? fold_of(step, scenario.graph) : std::nullopt;
+    if (const auto fits = check_tasks(step, fold); !fits) {
+        report.error(locate(tree, fits.error().where), fits.error().what);
+        return std::nullopt;
+    }
     return scenario;
 }
 

@@ -41,6 +41,13 @@ struct Step {
     std::uint32_t arrived = 0;
 };
 
+/// All that a member sends to one other in one channel.
+struct Sent {
+    std::uint32_t to;
+    std::uint32_t messages;
+    Bytes bytes;
+};
+
 struct StepRule {
     Pace pace;
     /// How many steps this member has in this channel.
@@ -48,6 +55,9 @@ struct StepRule {
     /// Requires: k < count.
     Step (*step)(const StepPlan& plan, std::uint32_t channel, std::uint32_t member,
                  std::uint32_t k);
+    /// The sum of the member's steps in this channel, if all of them send to the same other; where
+    /// this is not given, the steps are walked.
+    Sent (*sum)(const StepPlan& plan, std::uint32_t channel, std::uint32_t member) = nullptr;
 };
 
 }  // namespace fourfold

@@ -164,6 +164,8 @@ Result<Graph> seal(GraphDraft draft) {
     graph.vertices_ = std::move(draft.vertices);
     graph.links_ = std::move(draft.links);
     graph.blocks_ = std::move(draft.blocks);
+    graph.odd_ = std::move(draft.odd);
+    std::ranges::sort(graph.odd_);
     graph.devices_.resize(draft.devices);
     for (const VertexId id : ids<VertexId>(graph.vertices_.size())) {
         if (graph[id].is_device) graph.devices_[graph[id].device.value] = id;
@@ -193,6 +195,7 @@ Graph with_rates(const Graph& graph, double within, double across) {
     draft.vertices.assign(graph.vertices().begin(), graph.vertices().end());
     draft.links.assign(graph.links().begin(), graph.links().end());
     draft.blocks.assign(graph.blocks().begin(), graph.blocks().end());
+    draft.odd.assign(graph.odd().begin(), graph.odd().end());
     draft.devices = static_cast<std::uint32_t>(graph.devices().size());
     for (Link& link : draft.links) {
         const std::uint32_t a = node_of(link.from), b = node_of(link.to);

@@ -48,6 +48,7 @@ struct GraphDraft {
     std::vector<Link> links;
     std::uint32_t devices = 0;
     std::vector<std::uint32_t> blocks;  // see Graph::blocks
+    std::vector<DeviceId> odd;          // see Graph::odd
 
     VertexId add_device(std::string name, std::uint32_t node);
     VertexId add_switch(std::string name);
@@ -78,6 +79,9 @@ class Graph {
     /// the same block, or in different blocks, of each size are joined alike, and only a device's
     /// own ports can hold up its traffic. Empty: nothing of the kind is known.
     [[nodiscard]] std::span<const std::uint32_t> blocks() const { return blocks_; }
+    /// The devices to which that does not apply: one of their own links has a speed of its own. In
+    /// order.
+    [[nodiscard]] std::span<const DeviceId> odd() const { return odd_; }
     /// Cost: all vertices. A problem's text offers the closest name; its `where` is empty.
     [[nodiscard]] Result<VertexId> find(std::string_view name) const;
     /// "leaf0 -> node3.device0"
@@ -91,6 +95,7 @@ class Graph {
     std::vector<Link> links_;
     std::vector<VertexId> devices_;
     std::vector<std::uint32_t> blocks_;
+    std::vector<DeviceId> odd_;
     std::unique_ptr<const Adjacency> adjacency_;
 };
 

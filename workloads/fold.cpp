@@ -6,24 +6,126 @@
 //
 //      block  [ . . . . ][ . . . . ]        [ . . ][ . . ][ . . ]
 //      P      [ . . ][ . . ]                [ . . . . ][ . . . . ]
+//
+// Then any exchange of coordinates of one axis that keeps blocks together maps the machine and the
+// step onto themselves. Those that keep the coordinates of odd devices in place are left where some
+// devices are odd, and coordinates that can still be exchanged form a class: those that share the
+// same blocks with the same odd ones.
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+
+#include "workloads/placement.hpp"
 
 namespace fourfold {
+namespace {
 
-bool ranks_are_alike(const TrainingStep& step, const Graph& graph) {
-    if (graph.blocks().empty() || !step.slow_devices.empty()) return false;
-    const auto aligned = [&](std::int64_t product) {
-        return std::ranges::all_of(graph.blocks(), [&](std::int64_t block) {
-            return product % block == 0 || block % product == 0;
-        });
-    };
-    std::int64_t product = 1;
-    for (const SplitAxis axis : step.split.order) {
-        product *= step.split.size(axis);
-        if (!aligned(product)) return false;
+// About 80 bytes each: a program of this size takes some 16 GB.
+constexpr double tasks_max = 2e8;
+
+struct AxisClasses {
+    std::vector<std::int64_t> first;   // coordinate, in order
+    std::vector<std::int64_t> counts;  // of the class
+};
+
+// `blocks`: in coordinates of this axis.
+AxisClasses classes_of(std::int64_t size, const std::vector<std::int64_t>& odd,
+                       const std::vector<std::int64_t>& blocks) {
+    AxisClasses classes;
+    std::map<std::vector<bool>, std::size_t> known;
+    for (std::int64_t at = 0; at < size; ++at) {
+        std::vector<bool> shared;
+        for (const std::int64_t other : odd) {
+            for (const std::int64_t block : blocks) shared.push_back(at / block == other / block);
+        }
+        const auto [entry, is_new] = known.try_emplace(std::move(shared), classes.first.size());
+        if (is_new) {
+            classes.first.push_back(at);
+            classes.counts.push_back(0);
+        }
+        ++classes.counts[entry->second];
     }
-    return true;
+    return classes;
+}
+
+std::vector<Seat> odd_seats(const TrainingStep& step, const Graph& graph) {
+    const Placement placement(step.split);
+    std::vector<Seat> seats;
+    const auto add = [&](DeviceId device) {
+        if (device.value < placement.devices()) seats.push_back(placement.seat(device));
+    };
+    for (const SlowDevice& slow : step.slow_devices) add({slow.device});
+    for (const DeviceId device : graph.odd()) add(device);
+    return seats;
+}
+
+bool aligned(std::int64_t product, const Graph& graph) {
+    return std::ranges::all_of(graph.blocks(), [&](std::int64_t block) {
+        return product % block == 0 || block % product == 0;
+    });
+}
+
+}  // namespace
+
+std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
+    if (graph.blocks().empty()) return std::nullopt;
+    const std::vector<Seat> odd = odd_seats(step, graph);
+    std::vector<std::pair<Seat, std::int64_t>> chosen{{Seat{}, 1}};
+    std::int64_t stride = 1;
+    for (const SplitAxis axis : step.split.order) {
+        const std::int64_t size = step.split.size(axis);
+        std::vector<std::int64_t> blocks{1}, own;
+        for (const std::int64_t block : graph.blocks()) {
+            if (block > stride) blocks.push_back(block / stride);
+        }
+        for (Seat seat : odd) own.push_back(seat[axis]);
+        if (axis == SplitAxis::pipeline) {
+            own.resize(static_cast<std::size_t>(size));
+            std::ranges::generate(own, [at = std::int64_t{0}]() mutable { return at++; });
+            blocks = {1};
+        }
+        const AxisClasses classes = classes_of(size, own, blocks);
+        std::vector<std::pair<Seat, std::int64_t>> more;
+        for (const auto& [seat, count] : chosen) {
+            for (std::size_t i = 0; i < classes.first.size(); ++i) {
+                Seat next = seat;
+                next[axis] = classes.first[i];
+                more.emplace_back(next, count * classes.counts[i]);
+            }
+        }
+        chosen = std::move(more);
+        stride *= size;
+        if (!aligned(stride, graph)) return std::nullopt;
+    }
+
+    const Placement placement(step.split);
+    std::vector<std::pair<DeviceId, std::int64_t>> devices;
+    for (const auto& [seat, count] : chosen) devices.emplace_back(placement.device(seat), count);
+    std::ranges::sort(devices);
+    Fold fold;
+    for (const auto& [device, count] : devices) {
+        fold.devices.push_back(device);
+        fold.counts.push_back(count);
+    }
+    return fold;
+}
+
+Result<void> check_tasks(const TrainingStep& step, const std::optional<Fold>& fold) {
+    const double ranks = static_cast<double>(step.split.tensor * step.split.replicas());
+    const double alike =
+        fold ? static_cast<double>(fold->devices.size()) / static_cast<double>(step.split.pipeline)
+             : ranks;
+    const double tasks = static_cast<double>(step.micro_batches()) *
+                         static_cast<double>(step.model.layers) * alike *
+                         (step.split.tensor > 1 ? 14 : 2);
+    if (tasks <= tasks_max) return {};
+    return problem(
+        "batch.global",
+        fmt::format("{} micro-batches make about {:.1e} tasks, more than the {:.0e} that "
+                    "can be simulated; use larger micro-batches or fewer data ranks",
+                    step.micro_batches(), tasks, tasks_max));
 }
 
 }  // namespace fourfold

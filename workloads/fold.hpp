@@ -1,17 +1,31 @@
 #pragma once
 
 // Devices that behave alike are simulated once. Along the axes tensor, context and data all ranks
-// do the same work; where the network treats them alike too, the first of each stands for the
-// others, and a step has as many devices to simulate as it has pipeline ranks.
+// do the same work; where the network treats them alike too, one of each class of coordinates
+// stands for the others, and a step has as many devices to simulate as it has pipeline ranks, times
+// the classes of the other axes. Nothing odd: one class each. One slow device: its own coordinate
+// on each axis, and those of its neighbours in the blocks that it lies in.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "topology/graph.hpp"
 #include "workloads/training_step.hpp"
 
 namespace fourfold {
 
-/// Whether the pipeline ranks of tensor, context and data rank 0 can stand for all devices in the
-/// fluid link model: no device is slow, and every group of an axis lies alike in the blocks of the
-/// graph, so that no other device's traffic can be met outside a device's own ports.
-bool ranks_are_alike(const TrainingStep& step, const Graph& graph);
+struct Fold {
+    std::vector<DeviceId> devices;     // to simulate, in order
+    std::vector<std::int64_t> counts;  // how many each stands for, itself included
+};
+
+/// Classes of devices that behave alike in the fluid link model. Nothing where the graph promises
+/// too little, or where groups of an axis do not lie alike in its blocks, so that other devices'
+/// traffic could be met outside a device's own ports.
+std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph);
+
+/// Whether as many tasks as the step makes can be simulated. A problem's `where` is "batch.global".
+Result<void> check_tasks(const TrainingStep& step, const std::optional<Fold>& fold);
 
 }  // namespace fourfold

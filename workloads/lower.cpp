@@ -16,11 +16,13 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "topology/check.hpp"
 #include "workloads/axes/axes.hpp"
+#include "workloads/fold.hpp"
 #include "workloads/stage.hpp"
 #include "workloads/transfers.hpp"
 
@@ -195,7 +197,7 @@ class Writer {
     Result<Lowered> seal_program() {
         Result<Program> program = seal(std::move(draft_));
         if (!program) return tl::unexpected(program.error());
-        return Lowered{std::move(*program), std::move(labels_), {}, false, {}, 0};
+        return Lowered{std::move(*program), std::move(labels_), {}, {}, false, {}, 0};
     }
 
   private:
@@ -207,29 +209,36 @@ class Writer {
 
 class Lowering {
   public:
-    Lowering(const TrainingStep& step, const Graph& graph, bool fold)
+    Lowering(const TrainingStep& step, const Graph& graph, const std::optional<Fold>& fold)
         : step_(step),
-          fold_(fold),
+          fold_(fold.has_value()),
           placement_(step.split),
-          devices_(simulated_devices()),
+          devices_(fold ? fold->devices : all_devices(placement_)),
+          counts_(fold ? fold->counts : std::vector<std::int64_t>(devices_.size(), 1)),
           writer_(graph),
           transfers_(writer_.routes(), writer_.draft(), step.algorithm, step.node, step.fabric,
                      fold ? devices_ : std::vector<DeviceId>{}) {
+        for (const DeviceId device : devices_) {
+            const Seat seat = placement_.seat(device);
+            if (seat.pipeline == 0) replicas_.push_back(replica_of(seat));
+        }
+        std::ranges::sort(replicas_);
         boundaries_ = std::max<std::int64_t>(0, step.stages() - 1);
         halves_.resize(static_cast<std::size_t>(boundaries_ * 2 * step.micro_batches()) *
                        devices_.size() / static_cast<std::size_t>(step.split.pipeline));
     }
 
     Result<Lowered> run() {
-        for (const DeviceId device : devices_) {
-            if (auto done = lower_device(device); !done) return tl::unexpected(done.error());
+        for (std::size_t i = 0; i < devices_.size(); ++i) {
+            flops_of_device_ = 0;
+            if (auto done = lower_device(devices_[i]); !done) return tl::unexpected(done.error());
+            flops_ += flops_of_device_ * static_cast<double>(counts_[i]);
         }
         Result<Lowered> lowered = writer_.seal_program();
         if (!lowered) return lowered;
-        const auto each =
-            static_cast<double>(placement_.devices()) / static_cast<double>(devices_.size());
-        lowered->hardware_flops = flops_ * each;
+        lowered->hardware_flops = flops_;
         lowered->devices = std::move(devices_);
+        lowered->counts = std::move(counts_);
         lowered->folded = fold_;
         lowered->kinds = transfers_.kinds();
         return lowered;
@@ -259,17 +268,24 @@ class Lowering {
         Transfers::Ports ports;
     };
 
-    [[nodiscard]] std::vector<DeviceId> simulated_devices() const {
-        const Seat first;
-        return fold_ ? placement_.group(first, {SplitAxis::pipeline})
-                     : placement_.group(first, {SplitAxis::tensor, SplitAxis::context,
-                                                SplitAxis::pipeline, SplitAxis::data});
+    static std::vector<DeviceId> all_devices(const Placement& placement) {
+        std::vector<DeviceId> all;
+        const auto devices = static_cast<std::size_t>(placement.devices());
+        for (const DeviceId device : ids<DeviceId>(devices)) all.push_back(device);
+        return all;
+    }
+
+    // A place on all axes but the pipeline.
+    [[nodiscard]] std::int64_t replica_of(const Seat& seat) const {
+        const Split& split = step_.split;
+        return (seat.tensor * split.context + seat.context) * split.data + seat.data;
     }
 
     // Of the device that is being lowered.
     struct Cursor {
         DeviceId device;
         Seat seat;
+        std::size_t replica;  // in `replicas_`
         double slowness = 1;
         std::array<StreamId, lane_count> streams{};
         std::array<TaskId, lane_count> last{};  // task of each lane
@@ -279,7 +295,11 @@ class Lowering {
     };
 
     Result<void> lower_device(DeviceId device) {
-        Cursor cursor{.device = device, .seat = placement_.seat(device)};
+        const Seat seat = placement_.seat(device);
+        const auto replica = std::ranges::lower_bound(replicas_, replica_of(seat));
+        Cursor cursor{.device = device,
+                      .seat = seat,
+                      .replica = static_cast<std::size_t>(replica - replicas_.begin())};
         cursor.last.fill(no_task);
         for (const SlowDevice& slow : step_.slow_devices) {
             if (slow.device == device.value) cursor.slowness *= slow.factor;
@@ -297,7 +317,7 @@ class Lowering {
         auto bound = bind(cursor, tail);
         if (!bound) return tl::unexpected(bound.error());
         emit(cursor, tail, *bound, {.stage = static_cast<std::uint16_t>(rank)}, no_task);
-        flops_ += tail.flops;
+        flops_of_device_ += tail.flops;
         return {};
     }
 
@@ -453,7 +473,8 @@ class Lowering {
     }
 
     // Kernels and the sharding collectives that are issued beside them, up to where the next
-    // kernels wait for a collective, slow each other down.
+    // kernels wait for a collective, slow each other down. All members count the kernels of a
+    // device that is not slow: they share the collective.
     void contend(const Compiled& compiled, std::vector<Bound>& bound) {
         const std::vector<Segment>& segments = compiled.segments;
         for (std::size_t begin = 0; begin < segments.size();) {
@@ -465,14 +486,14 @@ class Lowering {
                        !segments[i].blocking;
             };
             for (std::size_t i = begin; i < end; ++i) {
-                if (segments[i].axis == Axis::compute) kernels += bound[i].duration;
+                if (segments[i].axis == Axis::compute) kernels += segments[i].duration;
                 if (beside(i)) collectives += transfers_.alone(bound[i].transfer);
             }
             const Duration longer =
                 scale(std::min(kernels, collectives), step_.framework.sharding_contention);
             for (std::size_t i = begin; i < end && longer > Duration::zero(); ++i) {
                 if (segments[i].axis == Axis::compute) {
-                    bound[i].duration += share_of(longer, bound[i].duration, kernels);
+                    bound[i].duration += share_of(longer, segments[i].duration, kernels);
                 } else if (beside(i)) {
                     const Duration alone = transfers_.alone(bound[i].transfer);
                     const Result<TransferId> slowed =
@@ -517,7 +538,7 @@ class Lowering {
             received = receive(cursor, from, forward, label);
         }
         emit(cursor, list, known->second, label, received);
-        flops_ += list.flops;
+        flops_of_device_ += list.flops;
         if (passes_on) {
             const std::int64_t to = forward ? about.stage : about.stage - 1;
             send(cursor, to, forward, label);
@@ -615,14 +636,9 @@ class Lowering {
 
     Writer::Halves& halves(const Cursor& cursor, std::int64_t boundary, bool forward,
                            const Label& label) {
-        const Split& split = step_.split;
         std::int64_t index = boundary * 2 + (forward ? 0 : 1);
         index = index * step_.micro_batches() + label.micro_batch;
-        if (fold_) return halves_[static_cast<std::size_t>(index)];
-        index = index * split.tensor + cursor.seat.tensor;
-        index = index * split.context + cursor.seat.context;
-        index = index * split.data + cursor.seat.data;
-        return halves_[static_cast<std::size_t>(index)];
+        return halves_[static_cast<std::size_t>(index) * replicas_.size() + cursor.replica];
     }
 
     DeviceId neighbour(const Cursor& cursor, std::int64_t stage) const {
@@ -673,6 +689,8 @@ class Lowering {
     const Host host_ = step_.measured.stage ? Host{} : step_.framework.host;
     Placement placement_;
     std::vector<DeviceId> devices_;
+    std::vector<std::int64_t> counts_;
+    std::vector<std::int64_t> replicas_;  // that are lowered, in order
     Writer writer_;
     Transfers transfers_;
     std::int64_t boundaries_ = 0;
@@ -690,7 +708,7 @@ class Lowering {
     IdVector<GroupId, Calls> calls_;
     std::vector<TaskId> after_, tickets_;
     std::map<TransferId, Traffic> traffic_;  // where folded
-    double flops_ = 0;
+    double flops_of_device_ = 0, flops_ = 0;
 };
 
 }  // namespace
@@ -717,14 +735,17 @@ std::string_view name_of(Lane lane) {
 }
 
 Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding folding) {
-    if (folding == Folding::none) return Lowering(step, graph, false).run();
-    Lowering folded(step, graph, true);
+    std::optional<Fold> fold;
+    if (folding != Folding::none) fold = fold_of(step, graph);
+    if (auto fits = check_tasks(step, fold); !fits) return tl::unexpected(fits.error());
+    if (!fold) return Lowering(step, graph, fold).run();
+    Lowering folded(step, graph, fold);
     Result<Lowered> lowered = folded.run();
     if (!lowered || folding == Folding::always || folded.folds_exactly()) return lowered;
-    const auto each =
-        static_cast<std::size_t>(Placement(step.split).devices()) / lowered->devices.size();
-    if (lowered->program.tasks() * each > exact_tasks_max) return lowered;
-    return Lowering(step, graph, false).run();
+    const double each = static_cast<double>(Placement(step.split).devices()) /
+                        static_cast<double>(lowered->devices.size());
+    if (static_cast<double>(lowered->program.tasks()) * each > exact_tasks_max) return lowered;
+    return Lowering(step, graph, std::nullopt).run();
 }
 
 Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& shape,
@@ -785,6 +806,7 @@ Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& sh
     Result<Lowered> lowered = writer.seal_program();
     if (!lowered) return lowered;
     for (const DeviceId device : ids<DeviceId>(shape.ranks)) lowered->devices.push_back(device);
+    lowered->counts.assign(shape.ranks, 1);
     return lowered;
 }
 

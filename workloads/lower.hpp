@@ -45,7 +45,8 @@ struct Lowered {
     Program program;
     IdVector<TaskId, Label> labels;
     std::vector<DeviceId> devices;      // that have tasks, in order
-    bool folded = false;                // they stand for all others, each for as many
+    std::vector<std::int64_t> counts;   // how many each stands for, itself included
+    bool folded = false;                // some stand for others
     std::vector<CollectiveKind> kinds;  // of each transfer that is a collective
     double hardware_flops = 0;          // of the whole step on all devices, recomputation included
 };
@@ -63,9 +64,9 @@ enum class Folding : std::uint8_t {
     always,  // those that stand for all: where a tree's unequal parts meet other traffic on a port,
              // the step can differ (by less than one part in 10^6 in the cases seen)
 };
-inline constexpr std::size_t exact_tasks_max = 100'000;
+inline constexpr double exact_tasks_max = 1e5;
 
-/// Requires: check(step, devices of the graph); to fold, ranks_are_alike. A problem if a
+/// Requires: check(step, devices of the graph). A problem if it makes too many tasks, if a
 /// collective's algorithm does not do what the step needs, or if a time leaves the clock's range.
 Result<Lowered> lower(const TrainingStep& step, const Graph& graph,
                       Folding folding = Folding::none);

@@ -3,29 +3,25 @@
 #include <algorithm>
 
 namespace fourfold {
-namespace {
-
-std::int64_t& on_axis(Seat& seat, SplitAxis axis) {
+std::int64_t& Seat::operator[](SplitAxis axis) {
     switch (axis) {
         case SplitAxis::tensor:
-            return seat.tensor;
+            return tensor;
         case SplitAxis::context:
-            return seat.context;
+            return context;
         case SplitAxis::pipeline:
-            return seat.pipeline;
+            return pipeline;
         case SplitAxis::data:
-            return seat.data;
+            return data;
     }
-    return seat.data;
+    return data;
 }
-
-}  // namespace
 
 DeviceId Placement::device(const Seat& seat) const {
     Seat place = seat;
     std::int64_t device = 0, stride = 1;
     for (const SplitAxis axis : split_.order) {
-        device += on_axis(place, axis) * stride;
+        device += place[axis] * stride;
         stride *= split_.size(axis);
     }
     return {static_cast<std::uint32_t>(device)};
@@ -35,7 +31,7 @@ Seat Placement::seat(DeviceId device) const {
     Seat seat;
     std::int64_t rest = device.value;
     for (const SplitAxis axis : split_.order) {
-        on_axis(seat, axis) = rest % split_.size(axis);
+        seat[axis] = rest % split_.size(axis);
         rest /= split_.size(axis);
     }
     return seat;
@@ -48,7 +44,7 @@ std::vector<DeviceId> Placement::group(const Seat& seat,
         std::vector<Seat> more;
         for (Seat each : seats) {
             for (std::int64_t place = 0; place < split_.size(axis); ++place) {
-                on_axis(each, axis) = place;
+                each[axis] = place;
                 more.push_back(each);
             }
         }

@@ -15,6 +15,8 @@ namespace fourfold {
 /// A device's place on each axis.
 struct Seat {
     std::int64_t tensor = 0, context = 0, pipeline = 0, data = 0;
+
+    std::int64_t& operator[](SplitAxis axis);
 };
 
 class Placement {

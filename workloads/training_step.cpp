@@ -11,8 +11,6 @@
 namespace fourfold {
 namespace {
 
-// About 80 bytes each: a program of this size takes some 16 GB.
-constexpr double tasks_max = 2e8;
 constexpr std::int64_t degree_max = 1 << 20;
 constexpr std::int64_t stages_max = 1 << 15;
 constexpr double buckets_max = 1e5;
@@ -146,17 +144,6 @@ Result<void> check_batch(const TrainingStep& step) {
                         "ranks; the nearest that can: {}",
                         step.global_batch, step.micro_batch, step.split.data,
                         std::max<std::int64_t>(1, step.global_batch / at_once) * at_once));
-    }
-    const double tasks = static_cast<double>(step.micro_batches()) *
-                         static_cast<double>(step.model.layers) *
-                         static_cast<double>(step.split.tensor * step.split.replicas()) *
-                         (step.split.tensor > 1 ? 14 : 2);
-    if (tasks > tasks_max) {
-        return problem(
-            "batch.global",
-            fmt::format("{} micro-batches make about {:.1e} tasks, more than the {:.0e} that "
-                        "can be simulated; use larger micro-batches or fewer data ranks",
-                        step.micro_batches(), tasks, tasks_max));
     }
     return {};
 }

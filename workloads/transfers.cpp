@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "topology/check.hpp"
 
@@ -21,17 +22,25 @@ std::vector<std::vector<Traffic>> traffic_of(const StepRule& rule, const StepPla
     for (std::uint32_t member = 0; member < plan.members; ++member) {
         std::vector<Traffic>& mine = all[member];
         for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
-            const std::uint32_t steps = rule.count(plan, channel, member);
             std::size_t last = 0;  // steps often send to the same member again
+            const auto add = [&](std::uint32_t to, std::uint32_t messages, Bytes bytes) {
+                if (last >= mine.size() || mine[last].to != to) {
+                    for (last = 0; last < mine.size() && mine[last].to != to;) ++last;
+                    if (last == mine.size()) mine.push_back({to});
+                }
+                mine[last].bytes += bytes;
+                mine[last].messages += messages;
+            };
+            const std::uint32_t steps = rule.count(plan, channel, member);
+            if (rule.sum != nullptr) {
+                if (steps == 0) continue;
+                const Sent sent = rule.sum(plan, channel, member);
+                add(sent.to, sent.messages, sent.bytes);
+                continue;
+            }
             for (std::uint32_t k = 0; k < steps; ++k) {
                 const Step step = rule.step(plan, channel, member, k);
-                if (step.to == Step::nobody) continue;
-                if (last >= mine.size() || mine[last].to != step.to) {
-                    for (last = 0; last < mine.size() && mine[last].to != step.to;) ++last;
-                    if (last == mine.size()) mine.push_back({step.to});
-                }
-                mine[last].bytes += step.bytes;
-                ++mine[last].messages;
+                if (step.to != Step::nobody) add(step.to, 1, step.bytes);
             }
         }
         std::sort(mine.begin(), mine.end(),
@@ -97,7 +106,12 @@ Transfers::Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algor
       algorithm_(algorithm),
       node_(node),
       fabric_(fabric),
-      simulated_(std::move(simulated)) {}
+      simulated_(std::move(simulated)) {
+    const Graph& graph = routes.graph();
+    all_uses_ = simulated_.empty() || std::ranges::any_of(graph.links(), [&](const Link& link) {
+                    return !graph[link.from].is_device && !graph[link.to].is_device;
+                });
+}
 
 GroupId Transfers::add_group(std::vector<DeviceId> members) {
     FOURFOLD_CHECK(!members.empty());
@@ -115,8 +129,40 @@ GroupId Transfers::add_group(std::vector<DeviceId> members) {
     return groups_.push_back(std::move(group));
 }
 
+Transfers::Way Transfers::make_way(DeviceId from, DeviceId to) {
+    const Graph& graph = routes_->graph();
+    Way made{.route = &routes_->route(from, to), .ports = {}};
+    for (const Share& share : made.route->shares) {
+        const Link& link = graph[share.link];
+        for (const bool out : {true, false}) {
+            if (!graph[out ? link.from : link.to].is_device) continue;
+            const bool shared = !graph[out ? link.to : link.from].is_device;
+            const PortKind kind{link.rate, link.spec.latency, out, shared};
+            const auto known = std::ranges::find(port_kinds_, kind);
+            made.ports.push_back({static_cast<std::size_t>(known - port_kinds_.begin()), share});
+            if (known == port_kinds_.end()) port_kinds_.push_back(kind);
+        }
+    }
+    return made;
+}
+
+const Transfers::Way& Transfers::way(DeviceId from, DeviceId to) {
+    const Graph& graph = routes_->graph();
+    const auto is_odd = [&](DeviceId device) {
+        return std::ranges::binary_search(graph.odd(), device);
+    };
+    if (simulated_.empty() || is_odd(from) || is_odd(to)) return own_way_ = make_way(from, to);
+    std::uint64_t shared = 0;
+    for (const std::uint32_t block : graph.blocks()) {
+        shared = shared << 1 | (from.value / block == to.value / block ? 1 : 0);
+    }
+    const auto known = ways_.find(shared);
+    return known != ways_.end() ? known->second
+                                : ways_.emplace(shared, make_way(from, to)).first->second;
+}
+
 Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
-    const Route& route = routes_->route(from, to);
+    const Route& route = simulated_.empty() ? routes_->route(from, to) : *way(from, to).route;
     Hop found{Duration::zero(), route.latency};
     for (const Share& share : route.shares) {
         found.serialise =
@@ -125,36 +171,66 @@ Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
     return found;
 }
 
+bool Transfers::is_simulated(DeviceId device) const {
+    return std::ranges::binary_search(simulated_, device);
+}
+
+bool Transfers::has_simulated_end(LinkId link) const {
+    const Graph& graph = routes_->graph();
+    const auto is_it = [&](VertexId id) {
+        return graph[id].is_device && is_simulated(graph[id].device);
+    };
+    return is_it(graph[link].from) || is_it(graph[link].to);
+}
+
 Bytes Transfers::share_of(Bytes bytes, const Share& share) {
     const auto product = static_cast<unsigned __int128>(bytes.value) * share.part;
     if (product % Share::whole != 0) cut_evenly_ = false;
     return on_link(bytes, share);
 }
 
-Transfers::Ports Transfers::ports(TransferId transfer) const {
-    const Graph& graph = routes_->graph();
-    Ports found;
-    // Of each kind, direction and device.
-    std::map<std::tuple<BytesPerSecond, Duration, bool>, std::map<DeviceId, Bytes>> carried;
-    for (const LinkUse& use : draft_->transfer(transfer).uses) {
-        const Link& link = graph[use.link];
-        found.kinds.emplace(link.rate, link.spec.latency);
-        for (const bool out : {false, true}) {
-            const Vertex& end = graph[out ? link.from : link.to];
-            if (!end.is_device) continue;
-            carried[{link.rate, link.spec.latency, out}][end.device] += use.bytes;
+/// What the members of a collective have on their ports, by kind of port.
+class Transfers::PortLoads {
+  public:
+    explicit PortLoads(std::size_t members) : members_(members) {}
+
+    void add(const Way& way, std::uint32_t from, std::uint32_t to, Bytes bytes,
+             const std::vector<PortKind>& kinds) {
+        loads_.resize(kinds.size(), std::vector<Bytes>(members_));
+        for (const Way::Port& port : way.ports) {
+            const PortKind& kind = kinds[port.kind];
+            const Bytes part = on_link(bytes, port.share);
+            Bytes& load = loads_[port.kind][kind.out ? from : to];
+            load += part;
+            busiest_ = std::max(busiest_, (kind.shared ? load : part) / kind.rate);
         }
     }
-    if (!draft_->transfer(transfer).is_collective) return found;
-    std::set<DeviceId> members;
-    for (const auto& [kind, devices] : carried) {
-        for (const auto& [device, bytes] : devices) members.insert(device);
+    /// What the busiest link takes for its bytes.
+    [[nodiscard]] Duration busiest() const { return busiest_; }
+    /// Odd members are simulated, whatever they carry.
+    [[nodiscard]] bool even(std::span<const DeviceId> members, const Graph& graph) const {
+        return std::ranges::all_of(loads_, [&](const std::vector<Bytes>& loads) {
+            std::optional<Bytes> first;
+            for (std::size_t i = 0; i < members_; ++i) {
+                if (std::ranges::binary_search(graph.odd(), members[i])) continue;
+                if (loads[i] != first.value_or(loads[i])) return false;
+                first = loads[i];
+            }
+            return true;
+        });
     }
-    for (const auto& [kind, devices] : carried) {
-        const Bytes first = devices.begin()->second;
-        found.even = found.even && devices.size() == members.size() &&
-                     std::ranges::all_of(
-                         devices, [&](const auto& carries) { return carries.second == first; });
+
+  private:
+    std::size_t members_;
+    std::vector<std::vector<Bytes>> loads_;  // of each kind and member
+    Duration busiest_{};
+};
+
+Transfers::Ports Transfers::ports(TransferId transfer) const {
+    const Graph& graph = routes_->graph();
+    Ports found{.kinds = {}, .even = even_[transfer.value] != 0};
+    for (const LinkUse& use : draft_->transfer(transfer).uses) {
+        found.kinds.emplace(graph[use.link].rate, graph[use.link].spec.latency);
     }
     return found;
 }
@@ -180,6 +256,7 @@ TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
         made.uses.push_back({share.link, share_of(bytes, share)});
     }
     kinds_.emplace_back();
+    even_.push_back(1);
     return messages_[key] = draft_->add_transfer(std::move(made));
 }
 
@@ -226,19 +303,26 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
 
     const std::vector<std::vector<Traffic>> traffic = traffic_of(used.rule, made.plan);
     std::map<LinkId, Bytes> on_links;
-    for (std::size_t member = 0; member < devices.size(); ++member) {
+    PortLoads loads(devices.size());
+    for (std::uint32_t member = 0; member < devices.size(); ++member) {
         for (const Traffic& sent : traffic[member]) {
             made.incoming[sent.to] += sent.messages;
             made.sent[member] += sent.bytes;
-            for (const Share& share : routes_->route(devices[member], devices[sent.to]).shares) {
-                on_links[share.link] += share_of(sent.bytes, share);
+            const DeviceId from = devices[member], to = devices[sent.to];
+            if (!simulated_.empty()) {
+                loads.add(way(from, to), member, sent.to, sent.bytes, port_kinds_);
+            }
+            if (!all_uses_ && !is_simulated(from) && !is_simulated(to)) continue;
+            for (const Share& share : routes_->route(from, to).shares) {
+                const Bytes part = share_of(sent.bytes, share);
+                if (all_uses_ || has_simulated_end(share.link)) on_links[share.link] += part;
             }
         }
         // Every channel is a send stream of its own; the largest is the unit of fairness.
         made.stream_bytes =
             std::max(made.stream_bytes, ceil_div(made.sent[member], made.plan.channels));
     }
-    Duration busiest{};
+    Duration busiest = loads.busiest();
     for (const auto& [link, sum] : on_links) {
         if (sum.value == 0) continue;
         made.uses.push_back({link, sum});
@@ -268,6 +352,7 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     made.team = team;
     if (!whole) keep_parts(parts(group).size(), made);
     kinds_.push_back(kind);
+    even_.push_back(simulated_.empty() || loads.even(devices, routes_->graph()) ? 1 : 0);
     return collectives_[key] = draft_->add_transfer(std::move(made));
 }
 

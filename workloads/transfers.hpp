@@ -25,8 +25,10 @@ class Transfers {
   public:
     /// `routes` and `draft` are borrowed and must outlive this. `algorithm`: of every collective,
     /// nullptr to choose for each. `node` and `fabric`: costs within a node and across nodes.
-    /// `simulated`: the devices that have tasks, in order; empty: all. Collectives use the links of
-    /// all their members, but only simulated ones take part.
+    /// `simulated`: the devices that have tasks, in order, each for others that are like it
+    /// (workloads/fold.hpp); empty: all. Of collectives only simulated members take part, and use
+    /// their links; the others' links would hold up nobody earlier. Links between switches are used
+    /// by all.
     Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algorithm,
               const TransportCosts& node, const TransportCosts& fabric,
               std::vector<DeviceId> simulated = {});
@@ -79,16 +81,45 @@ class Transfers {
     [[nodiscard]] bool same_node(DeviceId a, DeviceId b) const {
         return routes_->graph().node_of(a) == routes_->graph().node_of(b);
     }
+    /// How a message between two devices loads their ports.
+    struct Way {
+        const Route* route = nullptr;
+        struct Port {
+            std::size_t kind;  // in `port_kinds_`
+            Share share;
+        };
+        std::vector<Port> ports;
+    };
+    class PortLoads;
+
+    Way make_way(DeviceId from, DeviceId to);
+    /// The way from one to the other, or, where only some devices are simulated, one like it:
+    /// between two that are not odd only the blocks that hold both count.
+    const Way& way(DeviceId from, DeviceId to);
     Hop hop(DeviceId from, DeviceId to, Bytes bytes);
     Bytes share_of(Bytes bytes, const Share& share);
+    [[nodiscard]] bool is_simulated(DeviceId device) const;
+    [[nodiscard]] bool has_simulated_end(LinkId link) const;
 
     Routes* routes_;
     ProgramDraft* draft_;
     const Algorithm* algorithm_;
     TransportCosts node_, fabric_;
     std::vector<DeviceId> simulated_;
+    bool all_uses_ = true;  // of collectives, not only those of simulated devices' links
+    struct PortKind {
+        BytesPerSecond rate;
+        Duration latency;
+        bool out;     // of the device
+        bool shared;  // by all that the device sends or receives; else a link to one other device
+        friend bool operator==(const PortKind&, const PortKind&) = default;
+    };
+    std::vector<PortKind> port_kinds_;
+    std::map<std::uint64_t, Way> ways_;  // by which blocks hold both ends
+    Way own_way_;                        // of the last pair that is like no other
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
+    std::vector<char> even_;  // of each transfer: its members' ports carry alike
     bool cut_evenly_ = true;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;
     std::map<std::tuple<GroupId, CollectiveKind, Bytes, std::uint32_t, Duration>, TransferId>

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -27,6 +29,7 @@ class Draw {
         return values.begin()[engine_() % values.size()];
     }
     bool coin() { return of({false, true}); }
+    std::uint32_t number() { return static_cast<std::uint32_t>(engine_()); }
     std::array<SplitAxis, 4> order() {
         std::array order{tensor, context, pipeline, data};
         for (std::size_t i = 3; i > 0; --i) std::swap(order[i], order[engine_() % (i + 1)]);
@@ -71,8 +74,8 @@ bool same_folded(const TrainingStep& step, const Graph& graph) {
     const Outcome whole = simulated(step, graph, false);
     const Outcome folded = simulated(step, graph, true);
     CHECK(whole.devices == static_cast<std::size_t>(Placement(step.split).devices()));
-    CHECK(folded.devices ==
-          (folded.is_folded ? static_cast<std::size_t>(step.split.pipeline) : whole.devices));
+    const std::optional<Fold> fold = fold_of(step, graph);
+    CHECK(folded.devices == (folded.is_folded ? fold->devices.size() : whole.devices));
     CHECK(folded.measures.step_time == whole.measures.step_time);
     for (std::size_t i = 0; i < time_class_count; ++i) {
         CAPTURE(name_of(static_cast<TimeClass>(i)));
@@ -198,7 +201,7 @@ TEST_CASE("folded equals unfolded to the picosecond for every split with every s
         CAPTURE(text_of(step, shape));
         const Graph graph = seal_cluster(shape);
         if (!check(step, graph.devices().size())) return;  // interleaving needs 2 ranks
-        REQUIRE(ranks_are_alike(step, graph));
+        REQUIRE(fold_of(step, graph).has_value());
         folded += same_folded(step, graph) ? 1 : 0;
         ++cases;
     };
@@ -228,7 +231,7 @@ TEST_CASE("folded equals unfolded to the picosecond on random small clusters") {
         if (devices > 32) continue;
         const Graph graph = seal_cluster(shape);
         if (!check(step, graph.devices().size())) continue;
-        if (ranks_are_alike(step, graph)) {
+        if (fold_of(step, graph).has_value()) {
             ++(same_folded(step, graph) ? folded : apart);
         } else {
             ++unalike;
@@ -239,50 +242,116 @@ TEST_CASE("folded equals unfolded to the picosecond on random small clusters") {
     CHECK(unalike > 100);
 }
 
-TEST_CASE("a slow device or a slow link is met by no other: nothing is folded") {
+TEST_CASE("a slow device is alone, and so are the places that share a group or a block with it") {
     TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
     const Graph graph = cluster(2, 4);
-    CHECK(ranks_are_alike(step, graph));
+    const auto folded = [&] {
+        const std::optional<Fold> fold = fold_of(step, graph);
+        REQUIRE(fold.has_value());
+        CHECK(std::accumulate(fold->counts.begin(), fold->counts.end(), std::int64_t{0}) == 8);
+        return std::pair(fold->devices, fold->counts);
+    };
+    using Devices = std::vector<DeviceId>;
+    using Counts = std::vector<std::int64_t>;
+    CHECK(folded() == std::pair(Devices{{0}}, Counts{8}));
+    // Device 5 is tensor rank 1, data rank 2. Data rank 3 shares its node, 0 and 1 do not.
     step.slow_devices = {{.device = 5, .factor = 1.1}};
-    CHECK_FALSE(ranks_are_alike(step, graph));
-    step.slow_devices.clear();
+    CHECK(folded() == std::pair(Devices{{0}, {1}, {4}, {5}, {6}, {7}}, Counts{2, 2, 1, 1, 1, 1}));
+    // Two slow ones in one node leave the other node's data ranks alike.
+    step.slow_devices.push_back({.device = 6, .factor = 1.1});
+    CHECK(folded() == std::pair(Devices{{0}, {1}, {4}, {5}, {6}, {7}}, Counts{2, 2, 1, 1, 1, 1}));
+    step.slow_devices = {{.device = 0, .factor = 1.1}, {.device = 5, .factor = 1.1}};
+    CHECK(folded().first.size() == 8);
+}
 
-    Result<GraphDraft> draft = build_cluster(machine(2, 4));
+/// The machine with some devices' own links slower, to or from them.
+Graph with_slow_ports(const ClusterShape& shape, std::initializer_list<std::uint32_t> ports,
+                      double factor) {
+    Result<GraphDraft> draft = build_cluster(shape);
     REQUIRE(draft.has_value());
-    draft->blocks.clear();  // as who slows a link must
-    draft->links.back().spec.bandwidth = 1_GBps;
-    const Result<Graph> slowed = seal(std::move(*draft));
-    REQUIRE(slowed.has_value());
-    CHECK_FALSE(ranks_are_alike(step, *slowed));
+    for (const std::uint32_t port : ports) {
+        Link& link = draft->links[port % draft->links.size()];
+        const Vertex& from = draft->vertices[link.from.value];
+        const Vertex& to = draft->vertices[link.to.value];
+        if (!from.is_device && !to.is_device) continue;
+        const double rate = static_cast<double>(link.spec.bandwidth.value) * factor;
+        link.spec.bandwidth = {static_cast<std::int64_t>(rate)};
+        for (const Vertex* end : {&from, &to}) {
+            if (end->is_device) draft->odd.push_back(end->device);
+        }
+    }
+    Result<Graph> graph = seal(std::move(*draft));
+    REQUIRE(graph.has_value());
+    return std::move(*graph);
+}
+
+TEST_CASE("folded equals unfolded with slow devices and slow ports, to the picosecond") {
+    int folded = 0, apart = 0, cases = 0;
+    for (std::uint32_t seed = 1; seed <= 900; ++seed) {
+        Draw draw(seed);
+        TrainingStep step = random_step(draw);
+        const std::int64_t devices = Placement(step.split).devices();
+        const ClusterShape shape = random_machine(draw, devices);
+        if (devices > 32 || devices < 4) continue;
+        const auto any = [&] { return draw.number() % static_cast<std::uint32_t>(devices); };
+        for (std::uint32_t slow = draw.of({0U, 1U, 1U, 2U}); slow > 0; --slow) {
+            step.slow_devices.push_back({any(), draw.of({1.3, 2.0, 0.7})});
+        }
+        const bool ports = step.slow_devices.empty() || draw.coin();
+        const Graph graph = ports ? with_slow_ports(shape, {draw.number()}, draw.of({0.5, 0.1}))
+                                  : seal_cluster(shape);
+        CAPTURE(seed);
+        CAPTURE(text_of(step, shape));
+        if (!check(step, graph.devices().size()) || !fold_of(step, graph)) continue;
+        ++cases;
+        ++(same_folded(step, graph) ? folded : apart);
+    }
+    MESSAGE(cases, " cases, of which ", folded, " were folded");
+    CHECK(folded > 100);
+    CHECK(apart > 10);
+}
+
+TEST_CASE("more tasks than can be simulated are refused, folded ones are counted once") {
+    TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
+    set_micro_batches(step, 4'000'000);
+    const std::optional<Fold> fold = fold_of(step, cluster(2, 4));
+    CHECK(check_tasks(step, fold).has_value());
+    const Result<void> whole = check_tasks(step, std::nullopt);
+    REQUIRE_FALSE(whole.has_value());
+    CHECK(whole.error().where == "batch.global");
+    CHECK(whole.error().what ==
+          "4000000 micro-batches make about 9.0e+08 tasks, more than the 2e+08 that can be "
+          "simulated; use larger micro-batches or fewer data ranks");
 }
 
 TEST_CASE("neighbours in a ring or a torus are not alike: nothing is folded") {
     const TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
-    CHECK_FALSE(ranks_are_alike(step, ring(8, {25_GBps, 1_us, 1.0})));
-    CHECK_FALSE(ranks_are_alike(step, seal_cluster(machine(2, 4, "ring"))));
-    CHECK_FALSE(ranks_are_alike(step, seal_cluster(machine(4, 2, "switch", "ring"))));
-    CHECK_FALSE(ranks_are_alike(step, seal_cluster(machine(4, 2, "switch", "fully_connected"))));
+    CHECK_FALSE(fold_of(step, ring(8, {25_GBps, 1_us, 1.0})).has_value());
+    CHECK_FALSE(fold_of(step, seal_cluster(machine(2, 4, "ring"))).has_value());
+    CHECK_FALSE(fold_of(step, seal_cluster(machine(4, 2, "switch", "ring"))).has_value());
+    CHECK_FALSE(
+        fold_of(step, seal_cluster(machine(4, 2, "switch", "fully_connected"))).has_value());
     ClusterShape torus = machine(2, 4, "torus");
     torus.node->parameters.dimensions = {2, 2};
-    CHECK_FALSE(ranks_are_alike(step, seal_cluster(torus)));
+    CHECK_FALSE(fold_of(step, seal_cluster(torus)).has_value());
     torus = machine(4, 2, "switch", "torus");
     torus.fabric->parameters.dimensions = {2, 2};
-    CHECK_FALSE(ranks_are_alike(step, seal_cluster(torus)));
+    CHECK_FALSE(fold_of(step, seal_cluster(torus)).has_value());
 }
 
 TEST_CASE("an oversubscribed fat tree can be held up between switches: nothing is folded") {
     const TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
     ClusterShape shape = machine(4, 2, "switch", "fat_tree");
     shape.fabric->parameters.leaf_ports = 4;
-    CHECK(ranks_are_alike(step, seal_cluster(shape)));
+    CHECK(fold_of(step, seal_cluster(shape)).has_value());
     shape.fabric->parameters.oversubscription = 2;
-    CHECK_FALSE(ranks_are_alike(step, seal_cluster(shape)));
+    CHECK_FALSE(fold_of(step, seal_cluster(shape)).has_value());
 }
 
 TEST_CASE("groups that lie across nodes in several ways are not folded") {
     const Graph nodes_of_8 = seal_cluster(machine(3, 8));
     const auto alike = [&](const Split& split) {
-        return ranks_are_alike(small_step(split, schedule_named("1f1b")), nodes_of_8);
+        return fold_of(small_step(split, schedule_named("1f1b")), nodes_of_8).has_value();
     };
     CHECK(alike({.tensor = 8, .data = 3}));
     CHECK(alike({.tensor = 4, .data = 6}));
@@ -336,7 +405,7 @@ TEST_CASE("bytes that cannot be cut evenly among the spines are not folded") {
         ClusterShape shape = machine(6, 1, "switch", "fat_tree");
         shape.fabric->parameters.leaf_ports = ports;
         const Graph graph = seal_cluster(shape);
-        CHECK(ranks_are_alike(step, graph));
+        CHECK(fold_of(step, graph).has_value());
         CHECK(same_folded(step, graph) == (ports == 1));
     }
 }

@@ -106,6 +106,14 @@ Step step(const StepPlan& plan, std::uint32_t channel, std::uint32_t member, std
     return step;
 }
 
+Sent sum(const StepPlan& plan, std::uint32_t channel, std::uint32_t member) {
+    const std::uint32_t steps = count(plan, channel, member);
+    const std::int64_t pieces = kind_of(plan) == CollectiveKind::all_to_all
+                                    ? std::int64_t{plan.members} * steps / 2
+                                    : std::int64_t{steps};
+    return {right_of(plan, channel, member), steps, piece_of(plan) * pieces};
+}
+
 // ---- Time on unequal edges
 
 __extension__ using Wide = __int128;
@@ -263,7 +271,7 @@ Duration closed_form(const CollectiveCall& call, const EqualLinks& links) {
 extern const Algorithm ring_algorithm = {
     .name = "ring",
     .summary = "right neighbours only: least bytes, a latency for every member",
-    .rule = {.pace = Pace::eager, .count = count, .step = step},
+    .rule = {.pace = Pace::eager, .count = count, .step = step, .sum = sum},
     .refuse = refuse,
     .plan = make_plan,
     .alone = alone,
