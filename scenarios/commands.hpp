@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "topology/shapes/shape.hpp"
+
 namespace fourfold {
 
 enum ExitCode : int {
@@ -49,9 +51,7 @@ struct CalibrateOptions {
 
 struct CollectiveOptions {
     std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
-    std::vector<std::int64_t> dimensions;
-    double oversubscription = 1;
-    std::int64_t leaf_ports = 32;
+    ShapeParameters parameters;
     bool json = false;
 };
 

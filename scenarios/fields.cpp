@@ -306,4 +306,11 @@ void Fields::error_at_key(std::string_view key, std::string message) {
     report_->error(place_, std::move(message));
 }
 
+void Fields::refuse(std::string_view key, std::string message) {
+    const bool is_known = std::ranges::find(known_, key) != known_.end();
+    if (is_known || node_ == nullptr || node_->find(key) == nullptr) return;
+    known_.emplace_back(key);
+    error_at_key(key, std::move(message));
+}
+
 }  // namespace fourfold

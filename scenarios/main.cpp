@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "scenarios/commands.hpp"
@@ -25,6 +26,20 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
     command.add_option("--network", options.network, "link model: flows or messages");
     command.add_option("--catalog", options.catalog,
                        "folder with devices/, links/ and models/ of your own");
+}
+
+/// "--leaf-ports" for `leaf_ports`, and so on.
+void add_shape_options(CLI::App& command, ShapeParameters& into) {
+    for (const Shape* shape : shapes()) {
+        for (const ShapeParameter& each : shape->parameters) {
+            std::string option = fmt::format("--{}", each.name);
+            std::ranges::replace(option, '_', '-');
+            if (command.get_option_no_throw(option) != nullptr) continue;  // another shape's, too
+            const std::string meaning = fmt::format("{}: {}", shape->name, each.meaning);
+            std::visit([&](auto member) { command.add_option(option, into.*member, meaning); },
+                       each.field);
+        }
+    }
 }
 
 // CLI11 takes a mistyped command or option for an extra argument: say what was meant.
@@ -156,7 +171,7 @@ int run_main(int argc, char** argv) {
                                          .bandwidth = {},
                                          .latency = {},
                                          .network = "flows",
-                                         .dimensions = {}};
+                                         .parameters = {}};
     CLI::App* collective = app.add_subcommand("collective", "time one collective");
     collective
         ->add_option("KIND", collective_options.kind,
@@ -169,10 +184,7 @@ int run_main(int argc, char** argv) {
     collective->add_option("--shape", collective_options.shape, "see fourfold list shapes");
     collective->add_option("--bandwidth", collective_options.bandwidth, "of each link")->required();
     collective->add_option("--latency", collective_options.latency, "of each link")->required();
-    collective->add_option("--dimensions", collective_options.dimensions, "of a torus");
-    collective->add_option("--oversubscription", collective_options.oversubscription,
-                           "of a fat_tree");
-    collective->add_option("--leaf-ports", collective_options.leaf_ports, "of a fat_tree");
+    add_shape_options(*collective, collective_options.parameters);
     collective->add_option("--network", collective_options.network, "flows or messages");
     collective->add_flag("--json", collective_options.json, "print JSON");
     collective->callback([&] { code = collective_command(collective_options); });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -215,4 +216,13 @@ TEST_CASE("list shows every catalog") {
     for (const char* name : {"fat_tree", "a100-sxm-80gb", "nvlink3", "gpt3-175b", "zb1p", "tree"}) {
         CHECK_MESSAGE(run.out.find(name) != std::string::npos, name);
     }
+}
+
+// tests/golden/shapes.txt is for reading; FOURFOLD_UPDATE_GOLDEN=1 writes it anew.
+TEST_CASE("list shapes prints each with what it takes, and its picture") {
+    const std::string golden = FOURFOLD_SOURCE_DIR "/tests/golden/shapes.txt";
+    const Finished run = run_program("list shapes");
+    CHECK(run.exit_code == 0);
+    if (std::getenv("FOURFOLD_UPDATE_GOLDEN") != nullptr) write_text(golden, run.out);
+    CHECK(run.out == read_text(golden));
 }

@@ -62,11 +62,18 @@ Graph graph_of(std::string_view shape, std::uint32_t endpoints,
     return *std::move(graph);
 }
 
-TEST_CASE("every shape of the catalog is found by its name and has a summary") {
+TEST_CASE("every shape of the catalog is found by its name, has a summary and a picture") {
     REQUIRE(!shapes().empty());
     for (const Shape* shape : shapes()) {
+        CAPTURE(shape->name);
         CHECK(find_shape(shape->name) == shape);
         CHECK(!shape->summary.empty());
+        CHECK(shape->picture.starts_with('\n'));
+        for (const ShapeParameter& each : shape->parameters) {
+            CHECK(shape->takes(each.name));
+            CHECK(!each.meaning.empty());
+            CHECK_FALSE(each.is_set({}));
+        }
     }
 }
 

@@ -7,21 +7,28 @@
 #include "topology/shapes/shape.hpp"
 
 // Two levels of switches (Al-Fares et al. 2008, A Scalable, Commodity Data Center Network
-// Architecture, sec. 2; a folded Clos network). Four endpoints per leaf, oversubscription 2:
-//
-//         spine0      spine1           leaf_ports / oversubscription uplinks per leaf,
-//          |    \    /    |            one to each spine, each as fast as a port
-//          |     \  /     |
-//          |     /  \     |
-//         leaf0         leaf1
-//        / | | \       / | | \         a port per endpoint
-//       e0 e1 e2 e3   e4 e5 e6 e7
+// Architecture, sec. 2; a folded Clos network). A leaf has leaf_ports / oversubscription uplinks,
+// one to each spine, each as fast as a port.
 //
 // Oversubscription leaves out uplinks and never slows them, so that a lone message runs at the
 // speed of its port. One leaf needs no spine. The last leaf may be part empty; its uplinks are not.
 
 namespace fourfold {
 namespace {
+
+constexpr std::string_view picture = R"(
+    spine0      spine1
+     |    \    /    |
+     |     \  /     |
+     |     /  \     |
+    leaf0         leaf1
+   / | | \       / | | \     leaf_ports: 4, oversubscription: 2
+  e0 e1 e2 e3   e4 e5 e6 e7)";
+
+constexpr std::array<ShapeParameter, 2> takes{{
+    {"leaf_ports", "endpoints of a leaf", &ShapeParameters::leaf_ports},
+    {"oversubscription", "endpoints of a leaf per uplink", &ShapeParameters::oversubscription},
+}};
 
 Result<void> check_parameters(const ShapeParameters& parameters) {
     if (parameters.leaf_ports < 1) {
@@ -71,21 +78,21 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
 }
 
 /// A leaf, where the spines can carry all that the ports can.
-std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& parameters) {
-    if (parameters.oversubscription > 1) return 0;
-    return static_cast<std::uint32_t>(std::min<std::int64_t>(endpoints, parameters.leaf_ports));
+std::vector<std::uint32_t> blocks(std::uint32_t endpoints, const ShapeParameters& parameters) {
+    if (parameters.oversubscription > 1) return {};
+    const auto leaf = std::min<std::int64_t>(endpoints, parameters.leaf_ports);
+    return {static_cast<std::uint32_t>(leaf)};
 }
-
-constexpr std::array<std::string_view, 2> takes{"oversubscription", "leaf_ports"};
 
 }  // namespace
 
 extern const Shape fat_tree_shape;
 constinit const Shape fat_tree_shape{.name = "fat_tree",
                                      .summary = "leaf switches joined by spine switches",
+                                     .picture = picture,
                                      .parameters = takes,
                                      .direct = false,
-                                     .block = block,
+                                     .blocks = blocks,
                                      .build = build};
 
 }  // namespace fourfold
