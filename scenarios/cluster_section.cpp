@@ -79,6 +79,13 @@ void read_parameter(Fields& fields, const ShapeParameter& parameter, ShapeParame
         void operator()(std::int64_t ShapeParameters::*count) const {
             fields.integer(name, need, into.*count, {1, devices_max, into.*count});
         }
+        void operator()(bool ShapeParameters::*truth) const {
+            fields.boolean(name, need, into.*truth);
+        }
+        void operator()(LinkSpec ShapeParameters::*link) const {
+            Fields own(fields, name, need, "{bandwidth: 100 Gb/s, latency: 10 ms}");
+            if (own.present()) read_link(own, into.*link != LinkSpec{}, into.*link);
+        }
         Fields& fields;
         std::string_view name;
         ShapeParameters& into;

@@ -114,7 +114,7 @@ class Fields {
     Place place_;
     std::string path_;
     Report* report_;
-    std::vector<std::string> known_;
+    std::vector<std::string> known_, refused_;
 
     const YamlNode* look(std::string_view key);
     bool read_integer(const YamlNode& node, std::string_view key, std::string_view example,

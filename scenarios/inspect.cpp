@@ -50,6 +50,10 @@ std::string default_text(const ShapeParameter& parameter) {
         std::string operator()(std::vector<std::int64_t> ShapeParameters::* /*sizes*/) const {
             return "needed";
         }
+        std::string operator()(LinkSpec ShapeParameters::* /*link*/) const { return "needed"; }
+        std::string operator()(bool ShapeParameters::*truth) const {
+            return fmt::format("{}", unset.*truth);
+        }
         std::string operator()(double ShapeParameters::*ratio) const {
             return fmt::format("{}", unset.*ratio);
         }

@@ -28,6 +28,31 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
                        "folder with devices/, links/ and models/ of your own");
 }
 
+/// An option for a parameter of a shape, or two if it is a link.
+struct ShapeOption {
+    template <class Value>
+    void operator()(Value ShapeParameters::*member) const {
+        command.add_option(option, into.*member, meaning);
+    }
+    void operator()(LinkSpec ShapeParameters::*link) const {
+        add("-bandwidth", (into.*link).bandwidth, parse_rate);
+        add("-latency", (into.*link).latency, parse_duration);
+    }
+    template <class Value>
+    void add(const char* suffix, Value& value, Result<Value> (*parse)(std::string_view)) const {
+        const auto read = [&value, parse](const std::string& text) {
+            const Result<Value> parsed = parse(text);
+            if (parsed) value = *parsed;
+            return parsed ? std::string() : parsed.error().what;
+        };
+        command.add_option(option + suffix)->description(meaning)->check(read);
+    }
+    CLI::App& command;
+    const std::string& option;
+    const std::string& meaning;
+    ShapeParameters& into;
+};
+
 /// "--leaf-ports" for `leaf_ports`, and so on.
 void add_shape_options(CLI::App& command, ShapeParameters& into) {
     for (const Shape* shape : shapes()) {
@@ -36,8 +61,7 @@ void add_shape_options(CLI::App& command, ShapeParameters& into) {
             std::ranges::replace(option, '_', '-');
             if (command.get_option_no_throw(option) != nullptr) continue;  // another shape's, too
             const std::string meaning = fmt::format("{}: {}", shape->name, each.meaning);
-            std::visit([&](auto member) { command.add_option(option, into.*member, meaning); },
-                       each.field);
+            std::visit(ShapeOption{command, option, meaning, into}, each.field);
         }
     }
 }

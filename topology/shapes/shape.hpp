@@ -18,6 +18,15 @@ struct ShapeParameters {
     std::vector<std::int64_t> dimensions{};
     double oversubscription = 1.0;
     std::int64_t leaf_ports = 32;
+    std::int64_t levels = 2;
+    std::int64_t pod_leaves = 32;
+    double core_oversubscription = 1.0;
+    bool spine = true;
+    std::int64_t routers_per_group = 8;
+    std::int64_t endpoints_per_router = 4;
+    std::int64_t global_links_per_router = 4;
+    std::int64_t sites = 2;
+    LinkSpec wan{};
 };
 
 /// One parameter of a shape.
@@ -25,7 +34,8 @@ struct ShapeParameter {
     std::string_view name;  // as in YAML
     std::string_view meaning;
     std::variant<std::vector<std::int64_t> ShapeParameters::*, double ShapeParameters::*,
-                 std::int64_t ShapeParameters::*>
+                 std::int64_t ShapeParameters::*, bool ShapeParameters::*,
+                 LinkSpec ShapeParameters::*>
         field;
 
     [[nodiscard]] bool is_set(const ShapeParameters& parameters) const;
