@@ -55,6 +55,13 @@ struct CollectiveOptions {
     bool json = false;
 };
 
+struct TopologyOptions {
+    ScenarioOptions scenarios;
+    std::string route;  // "0,9", or empty: from the first rank to the last
+    std::string dot;    // a file, or empty
+    bool json = false;
+};
+
 struct IdleCurveOptions {
     std::string out;
     std::string schedules, pipelines, micro_batches, chunks;  // "2,4,8" and "1..256"
@@ -74,6 +81,7 @@ int calibrate_command(const CalibrateOptions& options);
 int check_command(const ScenarioOptions& options);
 /// `constants`: every number of the hardware catalog with its source, instead of names.
 int list_command(const std::string& what, bool constants, const std::string& catalog);
+int topology_command(const TopologyOptions& options);
 int collective_command(const CollectiveOptions& options);
 int idle_curve_command(const IdleCurveOptions& options);
 int ring_curve_command(const RingCurveOptions& options);

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iostream>
 #include <span>
-#include <sstream>
 #include <variant>
 
 #include "results/table.hpp"
@@ -62,15 +61,6 @@ std::string default_text(const ShapeParameter& parameter) {
         }
     };
     return std::visit(Text{}, parameter.field);
-}
-
-std::string indented(const std::string& text, std::string_view by) {
-    std::istringstream lines(text);
-    std::string result;
-    for (std::string line; std::getline(lines, line);) {
-        result += line.empty() ? "\n" : fmt::format("{}{}\n", by, line);
-    }
-    return result;
 }
 
 // Each with the parameters that it takes, and its picture.

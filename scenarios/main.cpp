@@ -133,6 +133,16 @@ int run_main(int argc, char** argv) {
     traffic->add_flag("--json", traffic_as_json, "print JSON");
     traffic->callback([&] { code = traffic_command(traffic_options, traffic_as_json); });
 
+    TopologyOptions topology_options;
+    CLI::App* topology = app.add_subcommand(
+        "topology", "print what the cluster is made of, its diameter, bisection and a route");
+    add_scenario_options(*topology, topology_options.scenarios);
+    topology->add_option("--route", topology_options.route, "two ranks or devices, as in 0,9");
+    topology->add_option("--dot", topology_options.dot, "write the graph for Graphviz")
+        ->type_name("FILE.dot");
+    topology->add_flag("--json", topology_options.json, "print JSON");
+    topology->callback([&] { code = topology_command(topology_options); });
+
     ValidateOptions validate_options;
     validate_options.jobs = std::max(1U, std::thread::hardware_concurrency());
     CLI::App* validate =

@@ -148,6 +148,12 @@ TEST_CASE("a torus wraps around") {
     // (0, 0) to (3, 3): a step back in x and in y, either first, and e15 is odd: the second choice.
     // The cable e12 - e0 of dimension y has the higher number.
     CHECK(way(torus, 0, 15) == "e0 -> e12 -> e15");
+    // 4 x 4 x 4: e48 is (0, 0, 3) and e63 (3, 3, 3).
+    const Graph cube = graph_of("torus", 64, {.dimensions = {4, 4, 4}});
+    CHECK(way(cube, 0, 48) == "e0 -> e48");
+    CHECK(way(cube, 48, 0) == "e48 -> e0");
+    Routes routes(cube);
+    CHECK(routes.route(DeviceId{0}, DeviceId{63}).latency == 3 * 5_us);
 }
 
 TEST_CASE("a torus whose dimensions do not fit is refused") {
