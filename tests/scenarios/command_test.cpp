@@ -87,6 +87,26 @@ TEST_CASE("Wrong values of collective and curves are named by their option") {
         "fourfold: error: --algorithm: 'ring,' has an empty name; write names as in a,b\n");
 }
 
+TEST_CASE("collective takes every parameter of every shape") {
+    const std::string all_reduce =
+        "collective all_reduce --bytes 64MiB --bandwidth 25GB/s --latency 5us ";
+    check_refused(all_reduce + "--ranks 2 --shape sites --wan-bandwidth 1 --wan-latency 10ms",
+                  "fourfold: error: --wan-bandwidth: '1' has no unit; write for example '25 GB/s'\n"
+                  "See fourfold --help.\n");
+    check_refused(all_reduce + "--ranks 8 --shape fat_tree --pod-leaves 4",
+                  "fourfold: error: pod_leaves: 'pod_leaves' is for 3 levels; add 'levels: 3' or "
+                  "remove it\n");
+    check_refused(all_reduce + "--ranks 8 --shape rails --levels 3",
+                  "fourfold: error: levels: shape 'rails' does not take 'levels'\n");
+    // Two steps of 32 MiB at 1 GB/s, 33.554432 ms each, over 5 us, 10 ms and 5 us.
+    const Finished run = run_program(all_reduce +
+                                     "--ranks 2 --shape sites --wan-bandwidth 1GB/s "
+                                     "--wan-latency 10ms --json");
+    REQUIRE(run.exit_code == 0);
+    CHECK(json::parse(run.out)["time_s"].get<double>() ==
+          doctest::Approx(2 * (0.033554432 + 0.01001)).scale(0).epsilon(1e-9));
+}
+
 TEST_CASE("init writes a scenario that runs") {
     const Folder folder;
     const std::string file = folder.file("my.yaml");
