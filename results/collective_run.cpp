@@ -54,12 +54,12 @@ Result<void> check(const CollectiveQuestion& question) {
 
 Result<Graph> build_graph(const CollectiveQuestion& question) {
     Result<GraphDraft> draft = build_cluster(
-        {.nodes = 1, .devices_per_node = question.ranks, .node = question.network, .fabric = {}});
+        {.nodes = question.ranks, .devices_per_node = 1, .node = {}, .fabric = question.network});
     if (!draft) {
-        // The question knows no nodes: "node.dimensions" is its "dimensions".
+        // The question knows no fabric: "fabric.dimensions" is its "dimensions".
         Problem found = draft.error();
-        constexpr std::string_view node = "node.";
-        if (found.where.starts_with(node)) found.where.erase(0, node.size());
+        constexpr std::string_view fabric = "fabric.";
+        if (found.where.starts_with(fabric)) found.where.erase(0, fabric.size());
         if (found.where == "nodes") {
             return problem(
                 "ranks", fmt::format("{} ranks are too many; at most {}", question.ranks, 1 << 20));

@@ -14,8 +14,8 @@
 
 namespace fourfold {
 
-/// Ranks are the devices of one node, joined by `network`: on a switch each has one link pair, so a
-/// message pays the link's latency twice.
+/// Ranks are nodes of one device each, joined by `network`: on a switch each has one link pair, so
+/// a message pays the link's latency twice.
 struct CollectiveQuestion {
     CollectiveKind kind = CollectiveKind::all_reduce;
     const Algorithm* algorithm = nullptr;  // nullptr: the one that a training step would choose

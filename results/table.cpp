@@ -3,10 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace fourfold {
 
 std::string percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
+
+std::string grouped(std::uint64_t number) {
+    const std::string digits = fmt::format("{}", number);
+    std::string text;
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+        if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+        text += digits[i];
+    }
+    return text;
+}
 
 std::string aligned(const std::vector<std::vector<std::string>>& rows,
                     const std::set<std::size_t>& left) {
@@ -25,6 +36,15 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows,
         text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
     return text;
+}
+
+std::string indented(const std::string& text, std::string_view by) {
+    std::istringstream lines(text);
+    std::string result;
+    for (std::string line; std::getline(lines, line);) {
+        result += line.empty() ? "\n" : fmt::format("{}{}\n", by, line);
+    }
+    return result;
 }
 
 }  // namespace fourfold

@@ -20,17 +20,6 @@ std::string short_count(double count) {
     return fmt::format("{:.4g}", count);
 }
 
-// 1536 -> "1,536"
-std::string grouped(std::uint64_t number) {
-    const std::string digits = fmt::format("{}", number);
-    std::string text;
-    for (std::size_t i = 0; i < digits.size(); ++i) {
-        if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-        text += digits[i];
-    }
-    return text;
-}
-
 std::string_view name_of(Sharding sharding) {
     static constexpr std::string_view names[] = {"none", "optimizer", "gradients", "weights"};
     return names[static_cast<std::size_t>(sharding)];

@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "scenarios/fields.hpp"
 #include "topology/closest.hpp"
@@ -65,6 +66,49 @@ void read_device_key(Fields& cluster, Need need, const Catalog& catalog, Device&
 
 constexpr std::string_view fabric_example = "{shape: switch, bandwidth: 25 GB/s, latency: 5 us}";
 
+void read_parameter(Fields& fields, const ShapeParameter& parameter, ShapeParameters& into) {
+    const Need need = Need::optional;
+    struct Reader {
+        void operator()(std::vector<std::int64_t> ShapeParameters::*sizes) const {
+            fields.integers(name, need, into.*sizes, {1, devices_max, 4}, "[4, 2]");
+        }
+        void operator()(double ShapeParameters::*ratio) const {
+            fields.number(name, need, into.*ratio,
+                          {.min = 1, .max = 1e6, .above_min = false, .example = "2"});
+        }
+        void operator()(std::int64_t ShapeParameters::*count) const {
+            fields.integer(name, need, into.*count, {1, devices_max, into.*count});
+        }
+        void operator()(bool ShapeParameters::*truth) const {
+            fields.boolean(name, need, into.*truth);
+        }
+        void operator()(LinkSpec ShapeParameters::*link) const {
+            Fields own(fields, name, need, "{bandwidth: 100 Gb/s, latency: 10 ms}");
+            if (own.present()) read_link(own, into.*link != LinkSpec{}, into.*link);
+        }
+        Fields& fields;
+        std::string_view name;
+        ShapeParameters& into;
+    };
+    std::visit(Reader{fields, parameter.name, into}, parameter.field);
+}
+
+/// Reads what the shape takes, and says what it does not. An unknown shape (nullptr) may take all.
+void read_parameters(Fields& fields, const Shape* shape, ShapeParameters& into) {
+    for (const Shape* other : shapes()) {
+        for (const ShapeParameter& each : other->parameters) {
+            if (other == shape) {
+                read_parameter(fields, each, into);
+            } else if (shape == nullptr) {
+                fields.has(each.name);
+            } else if (!shape->takes(each.name)) {
+                fields.refuse(each.name, fmt::format("shape '{}' does not take '{}'; remove it",
+                                                     shape->name, each.name));
+            }
+        }
+    }
+}
+
 // Reads over what `fabric` already holds.
 void read_fabric(Fields& cluster, std::string_view key, Need need, const Catalog& catalog,
                  std::optional<Fabric>& fabric, TransportCosts& costs) {
@@ -72,6 +116,7 @@ void read_fabric(Fields& cluster, std::string_view key, Need need, const Catalog
     if (!fields.present()) return;
     const bool has_base = fabric.has_value();
     if (!has_base) fabric.emplace();
+    const Shape* base_shape = fabric->shape;
     fields.look_up("shape", has_base ? Need::optional : Need::required, fabric->shape, "switch",
                    find_shape);
 
@@ -83,19 +128,8 @@ void read_fabric(Fields& cluster, std::string_view key, Need need, const Catalog
     fabric->link = kind.spec;
     costs = kind.costs;
 
-    ShapeParameters& parameters = fabric->parameters;
-    fields.integers("dimensions", Need::optional, parameters.dimensions, {1, devices_max, 4},
-                    "[4, 2]");
-    fields.number("oversubscription", Need::optional, parameters.oversubscription,
-                  {.min = 1, .max = 1e6, .above_min = false, .example = "2"});
-    fields.integer("leaf_ports", Need::optional, parameters.leaf_ports, {1, devices_max, 32});
-    for (const std::string_view name : {"dimensions", "oversubscription", "leaf_ports"}) {
-        if (fabric->shape == nullptr || !fields.has(name)) continue;
-        const auto& takes = fabric->shape->parameters;
-        if (std::ranges::find(takes, name) != takes.end()) continue;
-        fields.error_at_key(name, fmt::format("shape '{}' does not take '{}'; remove it",
-                                              fabric->shape->name, name));
-    }
+    if (fabric->shape != base_shape) fabric->parameters = {};
+    read_parameters(fields, fabric->shape, fabric->parameters);
 }
 
 void read_nodes(Fields& cluster, Need need, const Catalog& catalog, const ClusterKind& base,

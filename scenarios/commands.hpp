@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "topology/shapes/shape.hpp"
+
 namespace fourfold {
 
 enum ExitCode : int {
@@ -49,9 +51,14 @@ struct CalibrateOptions {
 
 struct CollectiveOptions {
     std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
-    std::vector<std::int64_t> dimensions;
-    double oversubscription = 1;
-    std::int64_t leaf_ports = 32;
+    ShapeParameters parameters;
+    bool json = false;
+};
+
+struct TopologyOptions {
+    ScenarioOptions scenarios;
+    std::string route;  // "0,9", or empty: from the first rank to the last
+    std::string dot;    // a file, or empty
     bool json = false;
 };
 
@@ -74,6 +81,7 @@ int calibrate_command(const CalibrateOptions& options);
 int check_command(const ScenarioOptions& options);
 /// `constants`: every number of the hardware catalog with its source, instead of names.
 int list_command(const std::string& what, bool constants, const std::string& catalog);
+int topology_command(const TopologyOptions& options);
 int collective_command(const CollectiveOptions& options);
 int idle_curve_command(const IdleCurveOptions& options);
 int ring_curve_command(const RingCurveOptions& options);

@@ -147,9 +147,7 @@ int collective_command(const CollectiveOptions& options) {
                         .root = 0,
                         .network = {.shape = *shape,
                                     .link = {.bandwidth = *bandwidth, .latency = *latency},
-                                    .parameters = {.dimensions = options.dimensions,
-                                                   .oversubscription = options.oversubscription,
-                                                   .leaf_ports = options.leaf_ports}},
+                                    .parameters = options.parameters},
                         .links = *network,
                         .start = {}});
     if (!run) return refuse(run.error());

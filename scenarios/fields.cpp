@@ -79,6 +79,7 @@ Fields::~Fields() {
         // A key that is no word is reported where the text is read.
         if (key.kind != YamlNode::Kind::scalar) continue;
         if (std::ranges::find(known_, key.text) != known_.end()) continue;
+        if (std::ranges::find(refused_, key.text) != refused_.end()) continue;
         report_->error(key.place, report_->full() ? "unknown key"
                                                   : unknown("key", shortened(key.text), known));
     }
@@ -304,6 +305,14 @@ void Fields::error_at_key(std::string_view key, std::string message) {
         return;
     }
     report_->error(place_, std::move(message));
+}
+
+void Fields::refuse(std::string_view key, std::string message) {
+    const bool is_known = std::ranges::find(known_, key) != known_.end();
+    if (is_known || node_ == nullptr || node_->find(key) == nullptr) return;
+    if (std::ranges::find(refused_, key) != refused_.end()) return;
+    refused_.emplace_back(key);
+    error_at_key(key, std::move(message));
 }
 
 }  // namespace fourfold

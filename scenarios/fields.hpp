@@ -100,6 +100,8 @@ class Fields {
     void error(std::string_view key, std::string message);
     /// At a key's name.
     void error_at_key(std::string_view key, std::string message);
+    /// Reports a key that nobody asked for, if it is there, once.
+    void refuse(std::string_view key, std::string message);
     [[nodiscard]] Report& report() const { return *report_; }
     [[nodiscard]] Place place() const { return place_; }
     /// Of the value of a key, or of this mapping where there is none.
@@ -112,7 +114,7 @@ class Fields {
     Place place_;
     std::string path_;
     Report* report_;
-    std::vector<std::string> known_;
+    std::vector<std::string> known_, refused_;
 
     const YamlNode* look(std::string_view key);
     bool read_integer(const YamlNode& node, std::string_view key, std::string_view example,

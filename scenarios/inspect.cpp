@@ -8,7 +8,9 @@
 #include <fstream>
 #include <iostream>
 #include <span>
+#include <variant>
 
+#include "results/table.hpp"
 #include "scenarios/arguments.hpp"
 #include "scenarios/commands.hpp"
 #include "scenarios/embedded.hpp"
@@ -39,6 +41,41 @@ std::string catalog_text(std::string_view title, std::span<const Entry* const> e
         rows.emplace_back(std::string(entry->name), std::string(entry->summary));
     }
     return list_text(title, rows);
+}
+
+std::string default_text(const ShapeParameter& parameter) {
+    static const ShapeParameters unset;
+    struct Text {
+        std::string operator()(std::vector<std::int64_t> ShapeParameters::* /*sizes*/) const {
+            return "needed";
+        }
+        std::string operator()(LinkSpec ShapeParameters::* /*link*/) const { return "needed"; }
+        std::string operator()(bool ShapeParameters::*truth) const {
+            return fmt::format("{}", unset.*truth);
+        }
+        std::string operator()(double ShapeParameters::*ratio) const {
+            return fmt::format("{}", unset.*ratio);
+        }
+        std::string operator()(std::int64_t ShapeParameters::*count) const {
+            return fmt::format("{}", unset.*count);
+        }
+    };
+    return std::visit(Text{}, parameter.field);
+}
+
+// Each with the parameters that it takes, and its picture.
+std::string shapes_text() {
+    std::string text = "shapes\n";
+    for (const Shape* shape : shapes()) {
+        text += fmt::format("\n  {}: {}\n", shape->name, shape->summary);
+        std::vector<std::vector<std::string>> rows;
+        for (const ShapeParameter& each : shape->parameters) {
+            rows.push_back({std::string(each.name), default_text(each), std::string(each.meaning)});
+        }
+        if (!rows.empty()) text += "\n" + indented(aligned(rows, {0, 2}), "    ");
+        text += indented(std::string(shape->picture), "      ");
+    }
+    return text;
 }
 
 std::string devices_text(const Catalog& catalog) {
@@ -177,7 +214,8 @@ int list_command(const std::string& what, bool constants, const std::string& cat
     if (constants) return print_constants(*catalog, what);
     const auto wanted = [&](std::string_view name) { return what.empty() || what == name; };
     std::string text;
-    if (wanted("shapes")) text += catalog_text("shapes", shapes());
+    if (what.empty()) text += catalog_text("shapes", shapes());
+    if (what == "shapes") text += shapes_text();
     if (wanted("devices")) text += devices_text(*catalog);
     if (wanted("links")) text += links_text(*catalog);
     if (wanted("clusters")) text += clusters_text(*catalog);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "scenarios/commands.hpp"
@@ -25,6 +26,44 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
     command.add_option("--network", options.network, "link model: flows or messages");
     command.add_option("--catalog", options.catalog,
                        "folder with devices/, links/ and models/ of your own");
+}
+
+/// An option for a parameter of a shape, or two if it is a link.
+struct ShapeOption {
+    template <class Value>
+    void operator()(Value ShapeParameters::*member) const {
+        command.add_option(option, into.*member, meaning);
+    }
+    void operator()(LinkSpec ShapeParameters::*link) const {
+        add("-bandwidth", (into.*link).bandwidth, parse_rate);
+        add("-latency", (into.*link).latency, parse_duration);
+    }
+    template <class Value>
+    void add(const char* suffix, Value& value, Result<Value> (*parse)(std::string_view)) const {
+        const auto read = [&value, parse](const std::string& text) {
+            const Result<Value> parsed = parse(text);
+            if (parsed) value = *parsed;
+            return parsed ? std::string() : parsed.error().what;
+        };
+        command.add_option(option + suffix)->description(meaning)->check(read);
+    }
+    CLI::App& command;
+    const std::string& option;
+    const std::string& meaning;
+    ShapeParameters& into;
+};
+
+/// "--leaf-ports" for `leaf_ports`, and so on.
+void add_shape_options(CLI::App& command, ShapeParameters& into) {
+    for (const Shape* shape : shapes()) {
+        for (const ShapeParameter& each : shape->parameters) {
+            std::string option = fmt::format("--{}", each.name);
+            std::ranges::replace(option, '_', '-');
+            if (command.get_option_no_throw(option) != nullptr) continue;  // another shape's, too
+            const std::string meaning = fmt::format("{}: {}", shape->name, each.meaning);
+            std::visit(ShapeOption{command, option, meaning, into}, each.field);
+        }
+    }
 }
 
 // CLI11 takes a mistyped command or option for an extra argument: say what was meant.
@@ -94,6 +133,16 @@ int run_main(int argc, char** argv) {
     traffic->add_flag("--json", traffic_as_json, "print JSON");
     traffic->callback([&] { code = traffic_command(traffic_options, traffic_as_json); });
 
+    TopologyOptions topology_options;
+    CLI::App* topology = app.add_subcommand(
+        "topology", "print what the cluster is made of, its diameter, bisection and a route");
+    add_scenario_options(*topology, topology_options.scenarios);
+    topology->add_option("--route", topology_options.route, "two ranks or devices, as in 0,9");
+    topology->add_option("--dot", topology_options.dot, "write the graph for Graphviz")
+        ->type_name("FILE.dot");
+    topology->add_flag("--json", topology_options.json, "print JSON");
+    topology->callback([&] { code = topology_command(topology_options); });
+
     ValidateOptions validate_options;
     validate_options.jobs = std::max(1U, std::thread::hardware_concurrency());
     CLI::App* validate =
@@ -156,7 +205,7 @@ int run_main(int argc, char** argv) {
                                          .bandwidth = {},
                                          .latency = {},
                                          .network = "flows",
-                                         .dimensions = {}};
+                                         .parameters = {}};
     CLI::App* collective = app.add_subcommand("collective", "time one collective");
     collective
         ->add_option("KIND", collective_options.kind,
@@ -169,10 +218,7 @@ int run_main(int argc, char** argv) {
     collective->add_option("--shape", collective_options.shape, "see fourfold list shapes");
     collective->add_option("--bandwidth", collective_options.bandwidth, "of each link")->required();
     collective->add_option("--latency", collective_options.latency, "of each link")->required();
-    collective->add_option("--dimensions", collective_options.dimensions, "of a torus");
-    collective->add_option("--oversubscription", collective_options.oversubscription,
-                           "of a fat_tree");
-    collective->add_option("--leaf-ports", collective_options.leaf_ports, "of a fat_tree");
+    add_shape_options(*collective, collective_options.parameters);
     collective->add_option("--network", collective_options.network, "flows or messages");
     collective->add_flag("--json", collective_options.json, "print JSON");
     collective->callback([&] { code = collective_command(collective_options); });

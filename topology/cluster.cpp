@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -83,22 +84,21 @@ Result<void> join_fabric(const ClusterShape& cluster, std::span<const VertexId> 
 
 /// See Graph::blocks.
 std::vector<std::uint32_t> blocks_of(const ClusterShape& cluster) {
-    const auto block = [](const Fabric& fabric, std::uint32_t endpoints) {
-        return fabric.shape->block(endpoints, fabric.parameters);
+    const auto inside = [](const Fabric& fabric, std::uint32_t endpoints) {
+        return fabric.shape->blocks(endpoints, fabric.parameters);
     };
-    std::vector<std::uint32_t> blocks;
-    if (cluster.node && cluster.devices_per_node > 1) {
-        if (block(*cluster.node, cluster.devices_per_node) != cluster.devices_per_node) return {};
-    }
-    blocks.push_back(cluster.devices_per_node);
+    const std::uint32_t node = cluster.devices_per_node;
+    if (cluster.node && node > 1 && inside(*cluster.node, node) != std::vector{node}) return {};
+    std::vector<std::uint32_t> blocks{node};
     if (cluster.fabric && cluster.nodes > 1) {
         if (cluster.fabric->shape->direct) return {};
-        const std::uint32_t leaf = block(*cluster.fabric, cluster.nodes * cluster.devices_per_node);
+        const auto fabric = inside(*cluster.fabric, cluster.nodes * node);
         // A node with ports on two leaves is a way around the spines.
-        const bool nested = leaf > 0 && (leaf % cluster.devices_per_node == 0 ||
-                                         cluster.devices_per_node % leaf == 0);
-        if (!nested) return {};
-        blocks.push_back(leaf);
+        const auto nested = [node](std::uint32_t leaf) {
+            return leaf % node == 0 || node % leaf == 0;
+        };
+        if (fabric.empty() || !std::ranges::all_of(fabric, nested)) return {};
+        blocks.insert(blocks.end(), fabric.begin(), fabric.end());
     }
     return blocks;
 }

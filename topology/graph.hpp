@@ -27,6 +27,7 @@ struct LinkSpec {
     BytesPerSecond bandwidth{};
     Duration latency{};
     double efficiency = 1.0;
+    friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
 };
 
 struct Link {

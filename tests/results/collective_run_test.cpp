@@ -133,9 +133,14 @@ TEST_CASE("a ring takes its closed form wherever its edges are equal and its own
         {"ring", {}, 7, true},
         {"fully_connected", {}, 8, true},
         {"torus", {.dimensions = {8}}, 8, true},
-        {"torus", {.dimensions = {4, 4}}, 16, false},  // from row to row it is two links
-        {"fat_tree", {.leaf_ports = 8}, 8, true},      // one leaf: a switch
-        {"fat_tree", {.leaf_ports = 4}, 8, false},     // over the spine it is four links
+        {"torus", {.dimensions = {4, 4}}, 16, false},         // from row to row it is two links
+        {"fat_tree", {.leaf_ports = 8}, 8, true},             // one leaf: a switch
+        {"fat_tree", {.leaf_ports = 4}, 8, false},            // over the spine it is four links
+        {"rails", {}, 8, true},                               // one rail of one leaf: a switch
+        {"dragonfly", {.endpoints_per_router = 8}, 8, true},  // one router
+        {"dragonfly", {}, 8, false},                          // two
+        {"sites", {.wan = {.bandwidth = 1_GBps, .latency = 10_ms}}, 8, false},
+        {"sites", {.wan = {.bandwidth = 1_GBps, .latency = 10_ms}}, 2, true},  // over the wan
     };
     for (const auto& [shape, parameters, ranks, equal] : cases) {
         CAPTURE(shape);

@@ -17,7 +17,7 @@ Scenario parse(std::string_view cluster) {
     const std::string text = fmt::format(
         "model: {{layers: 8, hidden: 512, heads: 8, ffn: 2048, vocab: 1024, sequence: 128}}\n"
         "cluster: {}\n"
-        "batch: {{global: 96}}\n",
+        "batch: {{global: 864}}\n",
         cluster);
     auto scenario = parse_scenario(text, "test.yaml", {}, catalog());
     REQUIRE_MESSAGE(scenario, to_text(scenario.error()));
@@ -37,7 +37,7 @@ const Link& link_between(const Scenario& scenario, std::string_view from, std::s
 }  // namespace
 
 TEST_CASE("every cluster of the catalog is built of any number of nodes") {
-    REQUIRE(catalog().clusters.size() >= 8);
+    REQUIRE(catalog().clusters.size() >= 9);
     for (const auto& [name, kind] : catalog().clusters) {
         CAPTURE(name);
         for (const std::int64_t nodes : {1, 3}) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -84,6 +85,26 @@ TEST_CASE("Wrong values of collective and curves are named by their option") {
     check_refused(
         "curves ring --out x --algorithm ring,",
         "fourfold: error: --algorithm: 'ring,' has an empty name; write names as in a,b\n");
+}
+
+TEST_CASE("collective takes every parameter of every shape") {
+    const std::string all_reduce =
+        "collective all_reduce --bytes 64MiB --bandwidth 25GB/s --latency 5us ";
+    check_refused(all_reduce + "--ranks 2 --shape sites --wan-bandwidth 1 --wan-latency 10ms",
+                  "fourfold: error: --wan-bandwidth: '1' has no unit; write for example '25 GB/s'\n"
+                  "See fourfold --help.\n");
+    check_refused(all_reduce + "--ranks 8 --shape fat_tree --pod-leaves 4",
+                  "fourfold: error: pod_leaves: 'pod_leaves' is for 3 levels; add 'levels: 3' or "
+                  "remove it\n");
+    check_refused(all_reduce + "--ranks 8 --shape rails --levels 3",
+                  "fourfold: error: levels: shape 'rails' does not take 'levels'\n");
+    // Two steps of 32 MiB at 1 GB/s, 33.554432 ms each, over 5 us, 10 ms and 5 us.
+    const Finished run = run_program(all_reduce +
+                                     "--ranks 2 --shape sites --wan-bandwidth 1GB/s "
+                                     "--wan-latency 10ms --json");
+    REQUIRE(run.exit_code == 0);
+    CHECK(json::parse(run.out)["time_s"].get<double>() ==
+          doctest::Approx(2 * (0.033554432 + 0.01001)).scale(0).epsilon(1e-9));
 }
 
 TEST_CASE("init writes a scenario that runs") {
@@ -215,4 +236,119 @@ TEST_CASE("list shows every catalog") {
     for (const char* name : {"fat_tree", "a100-sxm-80gb", "nvlink3", "gpt3-175b", "zb1p", "tree"}) {
         CHECK_MESSAGE(run.out.find(name) != std::string::npos, name);
     }
+}
+
+// tests/golden/shapes.txt is for reading; FOURFOLD_UPDATE_GOLDEN=1 writes it anew.
+TEST_CASE("list shapes prints each with what it takes, and its picture") {
+    const std::string golden = FOURFOLD_SOURCE_DIR "/tests/golden/shapes.txt";
+    const Finished run = run_program("list shapes");
+    CHECK(run.exit_code == 0);
+    if (std::getenv("FOURFOLD_UPDATE_GOLDEN") != nullptr) write_text(golden, run.out);
+    CHECK(run.out == read_text(golden));
+}
+
+TEST_CASE("topology prints counts, diameter, bisection and a route") {
+    const Finished run = run_program(
+        "topology scenarios/topologies/two_sites.yaml --set cluster.node.efficiency=1 "
+        "--set cluster.fabric.efficiency=0.8");
+    CHECK(run.exit_code == 0);
+    CHECK(run.out ==
+          "two sites\n"
+          "  32 devices in 4 nodes, 6 switches, 130 links\n"
+          "\n"
+          "  vertices\n"
+          "    32  node0.device0 .. node3.device7\n"
+          "     4  node0.switch .. node3.switch\n"
+          "     2  site0 .. site1\n"
+          "\n"
+          "  links, one direction each\n"
+          "                                       bandwidth    usable  latency\n"
+          "    32  node*.device* -> node*.switch   450 GB/s  450 GB/s  1.13 us\n"
+          "    32  node*.switch -> node*.device*   450 GB/s  450 GB/s  1.13 us\n"
+          "    32  node*.device* -> site*           50 GB/s   40 GB/s   7.5 us\n"
+          "    32  site* -> node*.device*           50 GB/s   40 GB/s   7.5 us\n"
+          "     2  site* -> site*                  100 GB/s  100 GB/s    10 ms\n"
+          "\n"
+          "  diameter   3 links, 10.02 ms; the longest of all shortest routes\n"
+          "  bisection  100 GB/s usable; the least cut between ranks 0 .. 15 and the others, by "
+          "maximum flow\n"
+          "\n"
+          "  route from rank 0 to rank 31\n"
+          "                            bandwidth    usable   latency\n"
+          "    node0.device0 -> site0    50 GB/s   40 GB/s    7.5 us\n"
+          "    site0 -> site1           100 GB/s  100 GB/s     10 ms\n"
+          "    site1 -> node3.device7    50 GB/s   40 GB/s    7.5 us\n"
+          "    3 links                             40 GB/s  10.02 ms\n");
+}
+
+TEST_CASE("topology --json says the same in SI units, and takes ranks or names") {
+    const Finished run = run_program(
+        "topology scenarios/topologies/two_sites.yaml --json --route node0.device1,2 "
+        "--set cluster.node.efficiency=0.5");
+    REQUIRE(run.exit_code == 0);
+    const json found = json::parse(run.out);
+    CHECK(found["devices"] == 32);
+    CHECK(found["nodes"] == 4);
+    CHECK(found["switches"] == 6);
+    CHECK(found["links"] == 130);
+    CHECK(found["link_groups"].size() == 5);
+    CHECK(found["link_groups"][0]["usable_bytes_per_s"] == 225'000'000'000);
+    CHECK(found["diameter"]["links"] == 3);
+    CHECK(found["diameter"]["latency_s"].get<double>() == doctest::Approx(0.010015).scale(0));
+    CHECK(found["diameter"]["exact"] == true);
+    CHECK(found["bisection_bytes_per_s"] == 100'000'000'000);
+    CHECK(found["route"]["from_rank"] == 1);
+    CHECK(found["route"]["to_rank"] == 2);
+    CHECK(found["route"]["links"][0]["to"] == "node0.switch");
+    CHECK(found["route"]["usable_bytes_per_s"] == 225'000'000'000);
+    CHECK(found["route"]["latency_s"].get<double>() == doctest::Approx(2.26e-6).scale(0));
+}
+
+TEST_CASE("A route that cannot be is answered with what can") {
+    const std::string topology = "topology scenarios/topologies/two_sites.yaml --route ";
+    const std::string error = "fourfold: error: --route: ";
+    check_refused(topology + "3", error + "'3' is not two ranks, as in 0,9\n");
+    check_refused(topology + "0,1,2", error + "'0,1,2' is not two ranks, as in 0,9\n");
+    check_refused(topology + "0,32", error + "no rank 32; ranks are 0 to 31\n");
+    check_refused(topology + "7,node0.device7",
+                  error + "a route needs two ranks that differ, as in 0,9\n");
+    check_refused(topology + "0,site1",
+                  error + "'site1' is a switch; a route leads from device to device\n");
+    check_refused(topology + "0,node0.devise1",
+                  error + "unknown vertex 'node0.devise1'; did you mean 'node0.device1'?\n");
+    check_refused("topology --dot x.dot scenarios/quickstart.yaml scenarios/course/ring.yaml",
+                  "fourfold: error: --dot: draws one cluster, but there are 2 scenarios\n");
+}
+
+TEST_CASE("topology --dot writes a graph with a line for each cable") {
+    const Folder folder;
+    const std::string file = folder.file("sites.dot");
+    const Finished run =
+        run_program("topology scenarios/topologies/two_sites.yaml --dot '" + file + "'");
+    REQUIRE(run.exit_code == 0);
+    const std::string dot = read_text(file);
+    CHECK(dot.starts_with("digraph topology {\n"));
+    CHECK(dot.ends_with("}\n"));
+    std::size_t lines = 0;
+    for (std::size_t at = 0; (at = dot.find("dir=none", at)) != std::string::npos; ++at) ++lines;
+    CHECK(lines == 130 / 2);
+    CHECK(dot.find("[label=\"100 GB/s\\n10 ms\", dir=none]") != std::string::npos);
+}
+
+TEST_CASE("a device that is alone has no route") {
+    const Finished run = run_program(
+        "topology scenarios/quickstart.yaml --set cluster.nodes=1 "
+        "--set cluster.devices_per_node=1 --set 'parallel={data: 1}'");
+    CHECK(run.exit_code == 0);
+    CHECK(run.out.find("1 device in 1 node, 0 switches, 0 links") != std::string::npos);
+    CHECK(run.out.find("route") == std::string::npos);
+}
+
+TEST_CASE("Every shipped topology runs, in both link models alike where no link is shared") {
+    const Finished table = run_program(
+        "run --json scenarios/topologies/rails.yaml scenarios/topologies/two_sites.yaml "
+        "scenarios/topologies/torus.yaml scenarios/topologies/dragonfly.yaml "
+        "scenarios/topologies/three_levels.yaml scenarios/topologies/nvl72.yaml");
+    REQUIRE_MESSAGE(table.exit_code == 0, table.err);
+    for (const json& each : json::parse(table.out)) CHECK(each["step_time_s"].get<double>() > 0);
 }

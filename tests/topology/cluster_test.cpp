@@ -191,5 +191,130 @@ TEST_CASE("neighbours and scarce uplinks make blocks of nothing") {
     CHECK(blocks(cluster).empty());
 }
 
+std::string names_of_switches(const GraphDraft& draft) {
+    std::string names;
+    for (const Vertex& vertex : draft.vertices) {
+        if (!vertex.is_device) names += (names.empty() ? "" : " ") + vertex.name;
+    }
+    return names;
+}
+
+TEST_CASE("rails put the i-th device of every node on leaf i") {
+    ClusterShape cluster{.nodes = 4,
+                         .devices_per_node = 2,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("rails", nic)};
+    auto draft = build_cluster(cluster);
+    REQUIRE(draft);
+    // A leaf has 4 ports and as many uplinks.
+    CHECK(names_of_switches(*draft) ==
+          "node0.switch node1.switch node2.switch node3.switch leaf0 leaf1 spine0 spine1 spine2 "
+          "spine3");
+    CHECK(draft->links.size() == 2 * (8 + 8 + 2 * 4));
+    for (const Link& link : draft->links) {
+        const Vertex& from = draft->vertices[link.from.value];
+        const Vertex& to = draft->vertices[link.to.value];
+        if (!from.is_device || !to.name.starts_with("leaf")) continue;
+        CHECK(to.name == (from.device.value % 2 == 0 ? "leaf0" : "leaf1"));
+    }
+    cluster.fabric->parameters.oversubscription = 2;
+    CHECK(build_cluster(cluster)->links.size() == 2 * (8 + 8 + 2 * 2));
+
+    // Leaves of two ports: two a rail, and 2 uplinks each.
+    cluster.fabric->parameters = {.leaf_ports = 2};
+    draft = build_cluster(cluster);
+    CHECK(names_of_switches(*draft).ends_with("leaf0 leaf1 leaf2 leaf3 spine0 spine1"));
+    CHECK(draft->links.size() == 2 * (8 + 8 + 4 * 2));
+    CHECK(seal(*draft)->name(LinkId{2 * (8 + 2)}) == "node2.device0 -> leaf2");
+}
+
+TEST_CASE("without spines rails meet in the nodes") {
+    ClusterShape cluster{.nodes = 4,
+                         .devices_per_node = 2,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("rails", nic, {.spine = false})};
+    const auto graph = seal(*build_cluster(cluster));
+    REQUIRE(graph);
+    CHECK(graph->links().size() == 2 * (8 + 8));
+    Routes routes(*graph);
+    CHECK(routes.route(DeviceId{0}, DeviceId{2}).latency == 5_us);  // its rail
+    // Over its neighbour in the node, or over the other's: 2 * 1.5 + 2 * 2.5 us. A message to an
+    // odd device takes the second choice, its own leaf first.
+    const Route& across = routes.route(DeviceId{0}, DeviceId{3});
+    CHECK(across.latency == 8_us);
+    CHECK(across.shares.size() == 8);
+    std::string way;
+    for (const LinkId link : across.path) way += (*graph)[(*graph)[link].to].name + " ";
+    CHECK(way == "leaf0 node1.device0 node1.switch node1.device1 ");
+
+    // Rails of several leaves have spines of their own.
+    cluster.fabric->parameters.leaf_ports = 2;
+    const auto draft = build_cluster(cluster);
+    CHECK(names_of_switches(*draft).ends_with(
+        "leaf0 leaf1 leaf2 leaf3 rail0.spine0 rail0.spine1 rail1.spine0 rail1.spine1"));
+    CHECK(draft->links.size() == 2 * (8 + 8 + 4 * 2));
+}
+
+TEST_CASE("rails that no node joins reach each other over spines only") {
+    ClusterShape cluster{
+        .nodes = 1, .devices_per_node = 4, .node = fabric_of("rails", nvlink), .fabric = {}};
+    const auto graph = seal(*build_cluster(cluster));
+    REQUIRE(graph);
+    CHECK(graph->links().size() == 2 * (4 + 4));  // four leaves of one port, one spine
+    cluster.node->parameters.spine = false;
+    CHECK(seal(*build_cluster(cluster)).error().what ==
+          "no route from device 'node0.device0' to device 'node0.device1'; every device must reach "
+          "every other");
+}
+
+TEST_CASE("a node lies in one site") {
+    const LinkSpec wan{.bandwidth = 10_GBps, .latency = 10_ms};
+    ClusterShape cluster{.nodes = 4,
+                         .devices_per_node = 3,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("sites", nic, {.wan = wan})};
+    const auto graph = seal(*build_cluster(cluster));
+    REQUIRE(graph);
+    CHECK(graph->links().size() == 2 * (12 + 12 + 1));
+    Routes routes(*graph);
+    CHECK(routes.route(DeviceId{0}, DeviceId{5}).latency == 5_us);
+    CHECK(routes.route(DeviceId{0}, DeviceId{6}).latency == 10_ms + 5_us);
+    cluster.fabric->parameters.sites = 3;
+    CHECK(refusal(cluster) ==
+          "fabric.sites: node 1 would lie in two of 3 sites; let the sites divide the nodes");
+}
+
+TEST_CASE("devices are alike in pods too, unless the cores are scarce") {
+    ClusterShape cluster{
+        .nodes = 16,
+        .devices_per_node = 4,
+        .node = fabric_of("switch", nvlink),
+        .fabric = fabric_of("fat_tree", nic, {.leaf_ports = 8, .levels = 3, .pod_leaves = 4})};
+    CHECK(blocks(cluster) == Blocks{4, 8, 32});
+    cluster.fabric->parameters.pod_leaves = 100;
+    CHECK(blocks(cluster) == Blocks{4, 8, 64});
+    cluster.fabric->parameters.leaf_ports = 100;
+    CHECK(blocks(cluster) == Blocks{4, 64});
+    cluster.fabric->parameters = {
+        .leaf_ports = 8, .levels = 3, .pod_leaves = 4, .core_oversubscription = 2};
+    CHECK(blocks(cluster).empty());
+    cluster.fabric->parameters = {.leaf_ports = 6, .levels = 3, .pod_leaves = 4};
+    CHECK(blocks(cluster).empty());  // every other node has ports on two leaves
+}
+
+TEST_CASE("rails, a dragonfly and sites make blocks of nothing") {
+    ClusterShape cluster{.nodes = 4,
+                         .devices_per_node = 2,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("rails", nic)};
+    CHECK(blocks(cluster).empty());
+    cluster.fabric->parameters.spine = false;
+    CHECK(blocks(cluster).empty());
+    cluster.fabric = fabric_of("dragonfly", nic);
+    CHECK(blocks(cluster).empty());
+    cluster.fabric = fabric_of("sites", nic, {.wan = {.bandwidth = 1_GBps, .latency = 10_ms}});
+    CHECK(blocks(cluster).empty());
+}
+
 }  // namespace
 }  // namespace fourfold

@@ -46,14 +46,15 @@ std::string text_of(const TrainingStep& step, const ClusterShape& shape) {
     for (const SplitAxis axis : split.order) order += "tcpd"[static_cast<int>(axis)];
     return fmt::format(
         "t{} c{} p{} d{} order {} {} x {} sharding {} sp {} sg {} overlap {}{} blocking {} "
-        "micro-batches {} {} on {} x {}, {}, {} of {}",
+        "micro-batches {} {} on {} x {}, {}, {} of {} in pods of {}, {} levels",
         split.tensor, split.context, split.pipeline, split.data, order, step.schedule->name,
         step.chunks, static_cast<int>(split.sharding), split.sequence_parallel,
         split.scatter_gather, step.overlap_gradients, step.overlap_parameters,
         step.point_to_point == PointToPoint::blocking, step.micro_batches(),
         step.algorithm == nullptr ? "auto" : step.algorithm->name, shape.nodes,
         shape.devices_per_node, shape.node->shape->name, shape.fabric->shape->name,
-        shape.fabric->parameters.leaf_ports);
+        shape.fabric->parameters.leaf_ports, shape.fabric->parameters.pod_leaves,
+        shape.fabric->parameters.levels);
 }
 
 struct Outcome {
@@ -180,6 +181,10 @@ ClusterShape random_machine(Draw& draw, std::int64_t devices) {
     shape.fabric->link.latency = draw.of({0_ns, 2500_ns});
     if (shape.fabric->shape->name == "fat_tree") {
         shape.fabric->parameters.leaf_ports = draw.of({1, 2, 3, 4, 6, 8, 16});
+        shape.fabric->parameters.levels = draw.of({2, 3});
+        if (shape.fabric->parameters.levels == 3) {
+            shape.fabric->parameters.pod_leaves = draw.of({1, 2, 4});
+        }
     }
     return shape;
 }
@@ -197,6 +202,10 @@ TEST_CASE("folded equals unfolded to the picosecond for every split with every s
                                      draw.of({"switch", "fat_tree"}));
         const bool is_tree = shape.fabric->shape->name == "fat_tree";
         if (is_tree) shape.fabric->parameters.leaf_ports = draw.of({2, 4, 8});
+        if (is_tree && draw.coin()) {
+            shape.fabric->parameters.levels = 3;
+            shape.fabric->parameters.pod_leaves = draw.of({1, 2, 4});
+        }
         CAPTURE(seed);
         CAPTURE(text_of(step, shape));
         const Graph graph = seal_cluster(shape);

@@ -23,23 +23,26 @@ constexpr std::array catalog{
 
 /// A parameter that was set although the shape does not take it.
 Result<void> check_parameters(const Shape& shape, const ShapeParameters& parameters) {
-    const ShapeParameters unset;
-    const std::array<std::pair<std::string_view, bool>, 3> set{{
-        {"dimensions", parameters.dimensions != unset.dimensions},
-        {"oversubscription", parameters.oversubscription != unset.oversubscription},
-        {"leaf_ports", parameters.leaf_ports != unset.leaf_ports},
-    }};
-    for (const auto& [name, is_set] : set) {
-        const bool taken = std::ranges::find(shape.parameters, name) != shape.parameters.end();
-        if (is_set && !taken) {
-            return problem(std::string(name),
-                           fmt::format("shape '{}' does not take '{}'", shape.name, name));
+    for (const Shape* other : catalog) {
+        for (const ShapeParameter& each : other->parameters) {
+            if (shape.takes(each.name) || !each.is_set(parameters)) continue;
+            return problem(std::string(each.name),
+                           fmt::format("shape '{}' does not take '{}'", shape.name, each.name));
         }
     }
     return {};
 }
 
 }  // namespace
+
+bool ShapeParameter::is_set(const ShapeParameters& parameters) const {
+    const ShapeParameters unset;
+    return std::visit([&](auto member) { return parameters.*member != unset.*member; }, field);
+}
+
+bool Shape::takes(std::string_view parameter) const {
+    return std::ranges::find(parameters, parameter, &ShapeParameter::name) != parameters.end();
+}
 
 std::span<const Shape* const> shapes() { return catalog; }
 

@@ -2,53 +2,100 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "topology/shapes/shape.hpp"
+#include "topology/tiers.hpp"
 
-// Two levels of switches (Al-Fares et al. 2008, A Scalable, Commodity Data Center Network
-// Architecture, sec. 2; a folded Clos network). Four endpoints per leaf, oversubscription 2:
+// Two or three levels of switches (Al-Fares et al. 2008, A Scalable, Commodity Data Center Network
+// Architecture, sec. 2; a folded Clos network). A leaf has leaf_ports / oversubscription uplinks,
+// one to each spine, each as fast as a port. With three levels such a tree is a pod, whose spines
+// are called aggregation: number j of every pod has pod_leaves / core_oversubscription uplinks, one
+// to each core of group j.
 //
-//         spine0      spine1           leaf_ports / oversubscription uplinks per leaf,
-//          |    \    /    |            one to each spine, each as fast as a port
-//          |     \  /     |
-//          |     /  \     |
-//         leaf0         leaf1
-//        / | | \       / | | \         a port per endpoint
-//       e0 e1 e2 e3   e4 e5 e6 e7
-//
-// Oversubscription leaves out uplinks and never slows them, so that a lone message runs at the
-// speed of its port. One leaf needs no spine. The last leaf may be part empty; its uplinks are not.
+// One leaf needs no spine and one pod no core. The last leaf and the last pod may be part empty;
+// their uplinks are not.
 
 namespace fourfold {
 namespace {
 
-Result<void> check_parameters(const ShapeParameters& parameters) {
-    if (parameters.leaf_ports < 1) {
-        return problem("leaf_ports",
-                       fmt::format("a leaf has at least one port, not {}", parameters.leaf_ports));
+constexpr std::string_view picture = R"(
+    spine0      spine1
+     |    \    /    |
+     |     \  /     |
+     |     /  \     |
+    leaf0         leaf1
+   / | | \       / | | \          leaf_ports: 4, oversubscription: 2
+  e0 e1 e2 e3   e4 e5 e6 e7
+
+    core0  core1    core2  core3
+        \   |         |   /       and to each other pod
+    aggregation0  aggregation1
+        |    \      /    |
+        |      \  /      |
+        |      /  \      |
+       leaf0          leaf1       levels: 3, leaf_ports: 2, pod_leaves: 2
+       /  \           /  \
+      e0   e1        e2   e3)";
+
+constexpr std::array<ShapeParameter, 5> takes{{
+    {"levels", "2: leaf and spine; 3: leaf, aggregation and core", &ShapeParameters::levels},
+    {"leaf_ports", "endpoints of a leaf", &ShapeParameters::leaf_ports},
+    {"oversubscription", "endpoints of a leaf per uplink", &ShapeParameters::oversubscription},
+    {"pod_leaves", "3 levels: leaves of a pod", &ShapeParameters::pod_leaves},
+    {"core_oversubscription", "3 levels: leaves of a pod per uplink of an aggregation switch",
+     &ShapeParameters::core_oversubscription},
+}};
+
+Result<void> check_levels(const ShapeParameters& parameters) {
+    if (parameters.levels == 3) return {};
+    if (parameters.levels != 2) {
+        return problem("levels",
+                       fmt::format("a fat tree has 2 or 3 levels, not {}", parameters.levels));
     }
-    const double over = parameters.oversubscription;
-    if (!(std::isfinite(over) && over >= 1)) {
-        return problem("oversubscription",
-                       fmt::format("oversubscription {} is not a number of at least 1", over));
+    for (const ShapeParameter& each : takes) {
+        const bool is_of_pods = each.name == "pod_leaves" || each.name == "core_oversubscription";
+        if (!is_of_pods || !each.is_set(parameters)) continue;
+        return problem(
+            std::string(each.name),
+            fmt::format("'{}' is for 3 levels; add 'levels: 3' or remove it", each.name));
     }
     return {};
 }
 
-/// Ports / oversubscription, rounded up, but not because 33 / 1.1 is a little more than 30.
-std::size_t uplinks_of(std::size_t ports, double oversubscription) {
-    const double exact = static_cast<double>(ports) / oversubscription;
-    return std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(exact * (1 - 1e-12))));
+Result<void> check_parameters(const ShapeParameters& parameters) {
+    const auto& p = parameters;
+    if (auto fine = check_levels(p); !fine) return fine;
+    if (auto fine = check_ports("leaf_ports", "leaf has at least one port", p.leaf_ports); !fine) {
+        return fine;
+    }
+    if (auto fine = check_ports("pod_leaves", "pod has at least one leaf", p.pod_leaves); !fine) {
+        return fine;
+    }
+    if (auto fine = check_oversubscription("oversubscription", p.oversubscription); !fine) {
+        return fine;
+    }
+    return check_oversubscription("core_oversubscription", p.core_oversubscription);
 }
 
-std::vector<VertexId> add_switches(std::size_t count, std::string_view prefix,
-                                   std::string_view name, GraphDraft& draft) {
-    std::vector<VertexId> switches;
-    for (std::size_t i = 0; i < count; ++i) {
-        switches.push_back(draft.add_switch(fmt::format("{}{}{}", prefix, name, i)));
+void join_pods(std::span<const VertexId> leaves, std::size_t leaf_uplinks, const LinkSpec& spec,
+               const ShapeParameters& parameters, std::string_view prefix, GraphDraft& draft) {
+    const auto pod_leaves =
+        std::min(leaves.size(), static_cast<std::size_t>(parameters.pod_leaves));
+    std::vector<std::vector<VertexId>> pods;
+    for (std::size_t first = 0; first < leaves.size(); first += pod_leaves) {
+        const auto own = leaves.subspan(first, std::min(pod_leaves, leaves.size() - first));
+        const std::string name = fmt::format("{}pod{}.aggregation", prefix, pods.size());
+        pods.push_back(add_switches(leaf_uplinks, name, draft));
+        join_all(own, pods.back(), spec, draft);
     }
-    return switches;
+    if (pods.size() == 1) return;
+    const std::size_t group = uplinks(pod_leaves, parameters.core_oversubscription);
+    const auto cores = add_switches(leaf_uplinks * group, fmt::format("{}core", prefix), draft);
+    for (const auto& pod : pods) {
+        for (std::size_t j = 0; j < leaf_uplinks; ++j) {
+            join_all({&pod[j], 1}, std::span(cores).subspan(j * group, group), spec, draft);
+        }
+    }
 }
 
 Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
@@ -56,36 +103,44 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     if (auto fine = check_parameters(parameters); !fine) return fine;
     const auto ports = static_cast<std::size_t>(parameters.leaf_ports);
     const std::size_t leaf_count = (endpoints.size() - 1) / ports + 1;
-    const std::size_t spine_count =
-        leaf_count == 1 ? 0 : uplinks_of(ports, parameters.oversubscription);
-
-    const auto leaves = add_switches(leaf_count, prefix, "leaf", draft);
-    const auto spines = add_switches(spine_count, prefix, "spine", draft);
+    const auto leaves = add_switches(leaf_count, fmt::format("{}leaf", prefix), draft);
     for (std::size_t i = 0; i < endpoints.size(); ++i) {
         draft.add_cable(endpoints[i], leaves[i / ports], spec);
     }
-    for (const VertexId leaf : leaves) {
-        for (const VertexId spine : spines) draft.add_cable(leaf, spine, spec);
+    if (leaf_count == 1) return {};
+    const std::size_t leaf_uplinks = uplinks(ports, parameters.oversubscription);
+    if (parameters.levels == 3) {
+        join_pods(leaves, leaf_uplinks, spec, parameters, prefix, draft);
+    } else {
+        const auto spines = add_switches(leaf_uplinks, fmt::format("{}spine", prefix), draft);
+        join_all(leaves, spines, spec, draft);
     }
     return {};
 }
 
-/// A leaf, where the spines can carry all that the ports can.
-std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& parameters) {
-    if (parameters.oversubscription > 1) return 0;
-    return static_cast<std::uint32_t>(std::min<std::int64_t>(endpoints, parameters.leaf_ports));
+/// A leaf, and a pod, where what is above can carry all that the ports can.
+std::vector<std::uint32_t> blocks(std::uint32_t endpoints, const ShapeParameters& parameters) {
+    if (parameters.oversubscription > 1 || parameters.core_oversubscription > 1) return {};
+    const std::int64_t leaf = std::min<std::int64_t>(endpoints, parameters.leaf_ports);
+    std::vector<std::uint32_t> sizes{static_cast<std::uint32_t>(leaf)};
+    if (parameters.levels == 3 && leaf < endpoints) {
+        const std::int64_t leaves = std::min<std::int64_t>(endpoints, parameters.pod_leaves);
+        const std::int64_t pod = std::min<std::int64_t>(endpoints, leaf * leaves);
+        sizes.push_back(static_cast<std::uint32_t>(pod));
+    }
+    return sizes;
 }
-
-constexpr std::array<std::string_view, 2> takes{"oversubscription", "leaf_ports"};
 
 }  // namespace
 
 extern const Shape fat_tree_shape;
-constinit const Shape fat_tree_shape{.name = "fat_tree",
-                                     .summary = "leaf switches joined by spine switches",
-                                     .parameters = takes,
-                                     .direct = false,
-                                     .block = block,
-                                     .build = build};
+constinit const Shape fat_tree_shape{
+    .name = "fat_tree",
+    .summary = "leaf switches joined by spine switches, or by pods and cores",
+    .picture = picture,
+    .parameters = takes,
+    .direct = false,
+    .blocks = blocks,
+    .build = build};
 
 }  // namespace fourfold

@@ -2,15 +2,16 @@
 
 #include "topology/shapes/shape.hpp"
 
-// A cable of its own between every two endpoints, as between the devices of an MI300X node:
-//
-//     e0 --- e1
-//     |  \ /  |
-//     |  / \  |
-//     e2 --- e3
+// A cable of its own between every two endpoints, as between the devices of an MI300X node.
 
 namespace fourfold {
 namespace {
+
+constexpr std::string_view picture = R"(
+e0 --- e1
+|  \ /  |
+|  / \  |
+e2 --- e3)";
 
 constexpr std::size_t endpoints_max = 2048;  // four million links
 
@@ -31,8 +32,8 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
-    return endpoints;
+std::vector<std::uint32_t> blocks(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
+    return {endpoints};
 }
 
 }  // namespace
@@ -40,9 +41,10 @@ std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& /*parameters
 extern const Shape fully_connected_shape;
 constinit const Shape fully_connected_shape{.name = "fully_connected",
                                             .summary = "a cable between every two endpoints",
+                                            .picture = picture,
                                             .parameters = {},
                                             .direct = true,
-                                            .block = block,
+                                            .blocks = blocks,
                                             .build = build};
 
 }  // namespace fourfold

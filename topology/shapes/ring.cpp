@@ -1,15 +1,14 @@
 #include "topology/shapes/shape.hpp"
 
-// Each endpoint is joined to the next, and the last to the first:
-//
-//     e0 --- e1 --- e2 --- e3
-//     |                    |
-//     +--------------------+
-//
 // Two endpoints have one cable between them, not two.
 
 namespace fourfold {
 namespace {
+
+constexpr std::string_view picture = R"(
+e0 --- e1 --- e2 --- e3
+|                    |
++--------------------+)";
 
 Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
                    const ShapeParameters& /*parameters*/, std::string_view /*prefix*/,
@@ -23,8 +22,9 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
 }
 
 /// Neighbours and others are not alike, and links in between are shared.
-std::uint32_t block(std::uint32_t /*endpoints*/, const ShapeParameters& /*parameters*/) {
-    return 0;
+std::vector<std::uint32_t> blocks(std::uint32_t /*endpoints*/,
+                                  const ShapeParameters& /*parameters*/) {
+    return {};
 }
 
 }  // namespace
@@ -33,9 +33,10 @@ extern const Shape ring_shape;
 constinit const Shape ring_shape{
     .name = "ring",
     .summary = "each endpoint joined to the next, the last to the first",
+    .picture = picture,
     .parameters = {},
     .direct = true,
-    .block = block,
+    .blocks = blocks,
     .build = build};
 
 }  // namespace fourfold

@@ -4,13 +4,14 @@
 
 // One switch that never blocks: a transfer is limited by the two ports that it uses, as among the
 // NVSwitches of an NVIDIA DGX (several chips there, one switch to the devices).
-//
-//     e0   e1   e2   e3
-//      \   |     |   /
-//       +--switch---+
 
 namespace fourfold {
 namespace {
+
+constexpr std::string_view picture = R"(
+      switch
+    /  |  |  \
+  e0  e1  e2  e3)";
 
 Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
                    const ShapeParameters& /*parameters*/, std::string_view prefix,
@@ -20,8 +21,8 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
-    return endpoints;
+std::vector<std::uint32_t> blocks(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
+    return {endpoints};
 }
 
 }  // namespace
@@ -29,9 +30,10 @@ std::uint32_t block(std::uint32_t endpoints, const ShapeParameters& /*parameters
 extern const Shape switch_shape;
 constinit const Shape switch_shape{.name = "switch",
                                    .summary = "one non-blocking switch that joins all endpoints",
+                                   .picture = picture,
                                    .parameters = {},
                                    .direct = false,
-                                   .block = block,
+                                   .blocks = blocks,
                                    .build = build};
 
 }  // namespace fourfold

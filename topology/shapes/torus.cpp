@@ -5,17 +5,25 @@
 
 #include "topology/shapes/shape.hpp"
 
-// A grid of one to three dimensions whose rows close to rings, as in Google's TPU v4 (Jouppi et al.
-// 2023, sec. 2). Endpoint number x + d0 * (y + d1 * z) sits at (x, y, z). Dimensions [3, 2]:
-//
-//     +--------------------+          a dimension of 2: one cable, not two
-//     +- e0 --- e1 --- e2 -+          a dimension of 1: none
-//        |      |      |
-//     +- e3 --- e4 --- e5 -+
-//     +--------------------+
+// As in Google's TPU v4 (Jouppi et al. 2023, sec. 2). Endpoint number x + d0 * (y + d1 * z) sits at
+// (x, y, z). A dimension of 2 has one cable, not two, and a dimension of 1 none.
 
 namespace fourfold {
 namespace {
+
+constexpr std::string_view picture = R"(
+   |      |      |
+-- e0 --- e1 --- e2 --      dimensions: [3, 3]; a line that leaves
+   |      |      |          on one side comes back on the other
+-- e3 --- e4 --- e5 --
+   |      |      |
+-- e6 --- e7 --- e8 --
+   |      |      |)";
+
+constexpr std::array<ShapeParameter, 1> takes{{
+    {"dimensions", "1 to 3 sizes whose product is the number of endpoints",
+     &ShapeParameters::dimensions},
+}};
 
 Result<void> check_dimensions(const std::vector<std::int64_t>& dimensions, std::size_t endpoints) {
     if (dimensions.empty() || dimensions.size() > 3) {
@@ -57,11 +65,10 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-constexpr std::array<std::string_view, 1> takes{"dimensions"};
-
 /// Neighbours and others are not alike, and links in between are shared.
-std::uint32_t block(std::uint32_t /*endpoints*/, const ShapeParameters& /*parameters*/) {
-    return 0;
+std::vector<std::uint32_t> blocks(std::uint32_t /*endpoints*/,
+                                  const ShapeParameters& /*parameters*/) {
+    return {};
 }
 
 }  // namespace
@@ -70,9 +77,10 @@ extern const Shape torus_shape;
 constinit const Shape torus_shape{
     .name = "torus",
     .summary = "a grid of 1 to 3 dimensions whose rows close to rings",
+    .picture = picture,
     .parameters = takes,
     .direct = true,
-    .block = block,
+    .blocks = blocks,
     .build = build};
 
 }  // namespace fourfold
