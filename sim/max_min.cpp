@@ -93,7 +93,7 @@ ActivityId MaxMin::start(ActivityKindId kind) {
         activity.places.push_back(static_cast<std::uint32_t>(link.crossings.size()));
         link.crossings.push_back({id, index, use.weight});
         link.demand += use.demand;
-        note_change(use.link, constrained);
+        if (constrained > 0 || link.constrains()) note_change(use.link, constrained);
     }
     return id;
 }
@@ -104,20 +104,22 @@ void MaxMin::end(ActivityId id) {
         LinkState& link = links_[ended[i].link];
         const std::size_t constrained = link.constrained();
         const std::uint32_t place = activities_[id].places[i];
-        const Crossing last = link.crossings.back();
-        activities_[last.activity].places[last.use] = place;
-        link.crossings[place] = last;
+        if (place + 1 < link.crossings.size()) {
+            const Crossing& last = link.crossings.back();
+            activities_[last.activity].places[last.use] = place;
+            link.crossings[place] = last;
+        }
         link.crossings.pop_back();
         link.demand -= ended[i].demand;
-        note_change(ended[i].link, constrained);
+        if (constrained > 0) note_change(ended[i].link, constrained);
     }
     free_.push_back(id);
 }
 
+// Of a link that constrains or did.
 void MaxMin::note_change(LinkId id, std::size_t constrained_before) {
     LinkState& link = links_[id];
     const std::size_t constrained = link.constrained();
-    if (constrained == 0 && constrained_before == 0) return;
     constrained_ += constrained - constrained_before;
     if (!std::exchange(link.changed, true)) changed_links_.push_back(id);
     if (constrained_before == 0) {

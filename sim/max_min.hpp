@@ -82,16 +82,17 @@ class MaxMin {
         std::uint32_t use;
         Wide weight;
     };
-    struct LinkState {
+    // What a start and an end look at is in one cache line.
+    struct alignas(64) LinkState {
         Wide capacity;
         Wide demand = 0;
-        Wide level;  // at which it is full
-        // Of the sweep under way
-        Wide settled = 0, rising = 0, lowest_rising = 0, level_before = 0;
-        bool touched = false;
-        bool changed = false;     // since the last solve, and constrains or did
-        std::uint32_t place = 0;  // in constraining_, while it constrains
         std::vector<Crossing> crossings;
+        bool changed = false;     // since the last solve, and constrains or did
+        bool touched = false;     // by the sweep under way
+        std::uint32_t place = 0;  // in constraining_, while it constrains
+        Wide level;               // at which it is full
+        // Of the sweep
+        Wide settled = 0, rising = 0, lowest_rising = 0, level_before = 0;
 
         [[nodiscard]] bool constrains() const { return demand > capacity; }
         /// How many crossings it constrains.
