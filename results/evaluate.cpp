@@ -76,11 +76,14 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
                             const EvaluateOptions& options) {
     const double started = resources().seconds;
     const bool fold = options.fold && options.links == LinkModel::flows;
-    Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none);
+    // The audit looks at each transfer.
+    Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none,
+                                    options.audit ? Detail::operations : Detail::chains);
     if (!lowered) return tl::unexpected(lowered.error());
     Result<Timeline> timeline =
         simulate(graph, lowered->program, {.links = options.links, .record_rates = options.audit});
     if (!timeline) return tl::unexpected(timeline.error());
+    add_chain_traffic(*lowered, *timeline);
     const Resources used = resources();
 
     if (options.audit) {

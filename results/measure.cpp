@@ -43,7 +43,11 @@ class Partitioner {
             own_ = &all[device];
             first_ = has_computed[device] == 0;
             explain(task, idle_since[device], timeline_.begin[task]);
-            spend(TimeClass::compute, timeline_.begin[task], timeline_.end[task]);
+            if (const std::uint32_t chain = lowered_.labels[task].chain; chain != Label::none) {
+                spend_chain(lowered_.chains[chain]);
+            } else {
+                spend(TimeClass::compute, timeline_.begin[task], timeline_.end[task]);
+            }
             idle_since[device] = timeline_.end[task];
             has_computed[device] = 1;
         }
@@ -62,6 +66,12 @@ class Partitioner {
   private:
     void spend(TimeClass time_class, Time from, Time to) {
         if (to > from) (*own_)[static_cast<std::size_t>(time_class)] += to - from;
+    }
+
+    void spend_chain(const Chain& chain) {
+        (*own_)[static_cast<std::size_t>(TimeClass::compute)] += chain.compute;
+        (*own_)[static_cast<std::size_t>(TimeClass::transfer)] += chain.transfer;
+        (*own_)[static_cast<std::size_t>(TimeClass::host)] += chain.host;
     }
 
     [[nodiscard]] TaskId binding(TaskId task) const {

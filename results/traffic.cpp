@@ -34,15 +34,16 @@ IdVector<TaskId, TaskId> first_consumers(const Program& program) {
 // The kernels of every device in time order, with the compute time before each.
 class ComputeTime {
   public:
-    ComputeTime(const Lowered& lowered, const Timeline& timeline, std::size_t devices)
-        : kernels_(devices) {
+    ComputeTime(const Lowered& lowered, const Timeline& timeline) {
         const Program& program = lowered.program;
         for (const TaskId task : timeline.begin.keys()) {
-            if (!is_kernel(program, task, lowered.labels[task])) continue;
-            std::vector<Kernel>& mine = kernels_[program.device(task).value];
-            const Duration before =
-                mine.empty() ? Duration::zero() : mine.back().before + mine.back().length();
-            mine.push_back({timeline.begin[task], timeline.end[task], before});
+            const Label& label = lowered.labels[task];
+            if (!is_kernel(program, task, label)) continue;
+            std::vector<Kernels>& mine = kernels_[program.device(task)];
+            Duration before{};
+            if (!mine.empty()) before = mine.back().before + mine.back().compute();
+            mine.push_back({timeline.begin[task], timeline.end[task], before,
+                            label.chain == Label::none ? nullptr : &lowered.chains[label.chain]});
         }
     }
 
@@ -51,20 +52,31 @@ class ComputeTime {
     }
 
   private:
-    struct Kernel {
+    struct Kernels {  // one, or those of a chain
         Time begin, end;
         Duration before;
-        [[nodiscard]] Duration length() const { return end - begin; }
+        const Chain* chain;
+
+        [[nodiscard]] Duration compute() const { return chain ? chain->compute : end - begin; }
+        [[nodiscard]] Duration until(Time at) const {
+            const Duration passed = std::min(at, end) - begin;
+            if (!chain) return passed;
+            const auto next = std::ranges::partition_point(
+                chain->kernels, [&](const Chain::Kernel& one) { return one.begin < passed; });
+            if (next == chain->kernels.begin()) return Duration::zero();
+            const Chain::Kernel& last = *(next - 1);
+            return last.before + std::min(last.end, passed) - last.begin;
+        }
     };
     [[nodiscard]] Duration until(DeviceId device, Time at) const {
-        const std::vector<Kernel>& mine = kernels_[device.value];
-        const auto next = std::partition_point(
-            mine.begin(), mine.end(), [&](const Kernel& kernel) { return kernel.begin < at; });
-        if (next == mine.begin()) return Duration::zero();
-        const Kernel& last = *(next - 1);
-        return last.before + std::min(last.length(), at - last.begin);
+        const auto found = kernels_.find(device);
+        if (found == kernels_.end()) return Duration::zero();
+        const auto next = std::ranges::partition_point(
+            found->second, [&](const Kernels& kernels) { return kernels.begin < at; });
+        if (next == found->second.begin()) return Duration::zero();
+        return (next - 1)->before + (next - 1)->until(at);
     }
-    std::vector<std::vector<Kernel>> kernels_;
+    std::map<DeviceId, std::vector<Kernels>> kernels_;
 };
 
 struct Key {
@@ -79,7 +91,18 @@ struct Sum {
     Bytes bytes{}, bytes_min{}, bytes_max{}, wire{};
     Duration window{}, transfer{};
     Time covered{};  // windows that overlap count once
-    std::map<TransferId, std::uint64_t> transfers;
+    std::map<TransferId, std::int64_t> transfers;
+
+    void add(TransferId id, const Transfer& about, Bytes sent, bool is_awaited,
+             std::int64_t calls = 1) {
+        bytes_min = operations == 0 ? about.bytes : std::min(bytes_min, about.bytes);
+        bytes_max = std::max(bytes_max, about.bytes);
+        operations += static_cast<std::uint64_t>(calls);
+        awaited += is_awaited ? static_cast<std::uint64_t>(calls) : 0;
+        bytes += about.bytes * calls;
+        wire += sent * calls;
+        transfers[id] += calls;
+    }
 };
 
 }  // namespace
@@ -88,7 +111,14 @@ std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
                                 const Timeline& timeline) {
     const Program& program = lowered.program;
     const IdVector<TaskId, TaskId> consumer = first_consumers(program);
-    const ComputeTime compute(lowered, timeline, graph.devices().size());
+    const ComputeTime compute(lowered, timeline);
+    const auto needed_at = [&](TaskId kernel) {
+        if (kernel == no_task) return timeline.finish;
+        const std::uint32_t chain = lowered.labels[kernel].chain;
+        const Duration later =
+            chain == Label::none ? Duration::zero() : lowered.chains[chain].needed;
+        return timeline.begin[kernel] + later;
+    };
 
     IdVector<CollectiveId, Time> arrival(program.collectives().size());
     IdVector<TaskId, std::uint32_t> member(program.tasks(), 0);
@@ -111,24 +141,29 @@ std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
         const Label& label = lowered.labels[task];
         const Key key{label.axis, is_send, is_send ? CollectiveKind{} : lowered.kinds[id.value]};
         Sum& sum = sums[{key, program.device(task)}];
-        const bool first = sum.operations++ == 0;
-        sum.awaited += label.awaited ? 1 : 0;
-        sum.bytes += about.bytes;
-        sum.bytes_min = first ? about.bytes : std::min(sum.bytes_min, about.bytes);
-        sum.bytes_max = std::max(sum.bytes_max, about.bytes);
-        sum.wire += is_send ? about.bytes : about.sent[member[task]];
-        ++sum.transfers[id];
+        sum.add(id, about, is_send ? about.bytes : about.sent[member[task]], label.awaited);
         const TaskId receive = is_send ? program.successors(task).front() : task;
         const Time moves = is_send
                                ? timeline.begin[task]
                                : std::min(arrival[program.collective(task)], timeline.end[task]);
         sum.transfer += timeline.end[receive] - moves;
-        const Time needed =
-            consumer[task] == no_task ? timeline.finish : timeline.begin[consumer[task]];
+        const Time needed = needed_at(consumer[task]);
         if (!label.on_chain) {
             const Time open = std::max(timeline.begin[task], sum.covered);
             sum.window += compute.between(program.device(receive), open, needed);
             sum.covered = std::max(sum.covered, needed);
+        }
+    }
+
+    for (const TaskId task : timeline.begin.keys()) {
+        const std::uint32_t chain = lowered.labels[task].chain;
+        if (chain == Label::none) continue;
+        for (const Chain::Collectives& called : lowered.chains[chain].collectives) {
+            const Transfer& about = program.transfers()[called.transfer];
+            const Key key{called.axis, false, lowered.kinds[called.transfer.value]};
+            Sum& sum = sums[{key, program.device(task)}];
+            sum.add(called.transfer, about, about.sent.front(), called.awaited, called.calls);
+            sum.transfer += about.alone * called.calls;
         }
     }
 
@@ -141,7 +176,13 @@ std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
             if (load(entry->second) > load(busiest->second)) busiest = entry;
         }
         const Sum& sum = busiest->second;
-        const DeviceId device = std::get<DeviceId>(busiest->first);
+        // Whether or not a group's members are simulated as one, it is known by its first.
+        DeviceId device = std::get<DeviceId>(busiest->first);
+        for (const auto& [id, count] : sum.transfers) {
+            if (key.point_to_point) break;
+            const Team& team = program.teams()[program.transfers()[id].team];
+            device = std::min(device, team.members.front());
+        }
         TrafficRow row{.axis = key.axis,
                        .operation = key.point_to_point ? "send" : std::string(name_of(key.kind)),
                        .operations = sum.operations,
@@ -156,10 +197,10 @@ std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
                        .device = device};
         std::map<LinkId, Bytes> on_own_links;
         const VertexId vertex = graph.devices()[device.value];
-        for (const auto& [id, count] : sum.transfers) {
+        for (const auto& [id, count] : sums.at({key, device}).transfers) {
             for (const LinkUse& use : program.transfers()[id].uses) {
                 if (graph[use.link].from == vertex) {
-                    on_own_links[use.link] += use.bytes * static_cast<std::int64_t>(count);
+                    on_own_links[use.link] += use.bytes * count;
                 }
             }
         }

@@ -25,7 +25,7 @@ struct TrafficRow {
     bool blocking = false;  // the device's next forward or backward kernel waits for it
     Duration window{};      // compute that runs while any is issued and not yet needed
     Duration transfer{};    // time in which its bytes move, of all operations
-    DeviceId device{};      // the busiest
+    DeviceId device{};      // the busiest; of collectives the first member of its group
     LinkId link{};          // the device's link that carries most of it
     double link_share = 0;  // of what that link carries in the step
 

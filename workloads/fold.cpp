@@ -112,14 +112,17 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
     return fold;
 }
 
-Result<void> check_tasks(const TrainingStep& step, const std::optional<Fold>& fold) {
+double tasks_of(const TrainingStep& step, const std::optional<Fold>& fold) {
     const double ranks = static_cast<double>(step.split.tensor * step.split.replicas());
     const double alike =
         fold ? static_cast<double>(fold->devices.size()) / static_cast<double>(step.split.pipeline)
              : ranks;
-    const double tasks = static_cast<double>(step.micro_batches()) *
-                         static_cast<double>(step.model.layers) * alike *
-                         (step.split.tensor > 1 ? 14 : 2);
+    return static_cast<double>(step.micro_batches()) * static_cast<double>(step.model.layers) *
+           alike * (step.split.tensor > 1 ? 14 : 2);
+}
+
+Result<void> check_tasks(const TrainingStep& step, const std::optional<Fold>& fold) {
+    const double tasks = tasks_of(step, fold);
     if (tasks <= tasks_max) return {};
     return problem(
         "batch.global",

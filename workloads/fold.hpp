@@ -25,6 +25,9 @@ struct Fold {
 /// traffic could be met outside a device's own ports.
 std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph);
 
+/// About how many tasks the step makes.
+double tasks_of(const TrainingStep& step, const std::optional<Fold>& fold);
+
 /// Whether as many tasks as the step makes can be simulated. A problem's `where` is "batch.global".
 Result<void> check_tasks(const TrainingStep& step, const std::optional<Fold>& fold);
 

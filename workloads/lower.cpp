@@ -17,6 +17,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -197,7 +198,7 @@ class Writer {
     Result<Lowered> seal_program() {
         Result<Program> program = seal(std::move(draft_));
         if (!program) return tl::unexpected(program.error());
-        return Lowered{std::move(*program), std::move(labels_), {}, {}, false, {}, 0};
+        return Lowered{std::move(*program), std::move(labels_), {}, {}, false, {}, {}, 0};
     }
 
   private:
@@ -209,9 +210,11 @@ class Writer {
 
 class Lowering {
   public:
-    Lowering(const TrainingStep& step, const Graph& graph, const std::optional<Fold>& fold)
+    Lowering(const TrainingStep& step, const Graph& graph, const std::optional<Fold>& fold,
+             Detail detail)
         : step_(step),
           fold_(fold.has_value()),
+          joins_(fold_ && detail == Detail::chains),
           placement_(step.split),
           devices_(fold ? fold->devices : all_devices(placement_)),
           counts_(fold ? fold->counts : std::vector<std::int64_t>(devices_.size(), 1)),
@@ -229,9 +232,17 @@ class Lowering {
     }
 
     Result<Lowered> run() {
-        for (std::size_t i = 0; i < devices_.size(); ++i) {
+        std::vector<Cursor> cursors;
+        for (const DeviceId device : devices_) cursors.push_back(cursor_of(device));
+        if (joins_) {
+            for (Cursor& cursor : cursors) {
+                if (auto done = prepare(cursor); !done) return tl::unexpected(done.error());
+            }
+            find_lone_lanes();
+        }
+        for (std::size_t i = 0; i < cursors.size(); ++i) {
             flops_of_device_ = 0;
-            if (auto done = lower_device(devices_[i]); !done) return tl::unexpected(done.error());
+            if (auto done = lower_device(cursors[i]); !done) return tl::unexpected(done.error());
             flops_ += flops_of_device_ * static_cast<double>(counts_[i]);
         }
         Result<Lowered> lowered = writer_.seal_program();
@@ -241,6 +252,7 @@ class Lowering {
         lowered->counts = std::move(counts_);
         lowered->folded = fold_;
         lowered->kinds = transfers_.kinds();
+        lowered->chains = std::move(chains_);
         return lowered;
     }
 
@@ -249,15 +261,8 @@ class Lowering {
     /// else may use such ports at the same time.
     [[nodiscard]] bool folds_exactly() const {
         if (!transfers_.cut_evenly()) return false;
-        const auto meet = [](const Traffic& a, const Traffic& b) {
-            return std::ranges::any_of(
-                a.ports.kinds, [&](const auto& kind) { return b.ports.kinds.contains(kind); });
-        };
         return std::ranges::all_of(traffic_, [&](const auto& one) {
-            return one.second.ports.even || std::ranges::none_of(traffic_, [&](const auto& other) {
-                       return other.second.lane != one.second.lane &&
-                              meet(one.second, other.second);
-                   });
+            return one.second.ports.even || !meets_others(one.second);
         });
     }
 
@@ -267,6 +272,24 @@ class Lowering {
         std::pair<Lane, Group> lane;
         Transfers::Ports ports;
     };
+
+    [[nodiscard]] bool meets_others(const Traffic& one) const {
+        return std::ranges::any_of(traffic_, [&](const auto& entry) {
+            const Traffic& other = entry.second;
+            return other.lane != one.lane &&
+                   std::ranges::any_of(one.ports.kinds, [&](const auto& kind) {
+                       return other.ports.kinds.contains(kind);
+                   });
+        });
+    }
+
+    // Whose transfers never share a link with those of another.
+    void find_lone_lanes() {
+        for (const auto& [id, one] : traffic_) lone_lanes_.insert(one.lane);
+        for (const auto& [id, one] : traffic_) {
+            if (meets_others(one)) lone_lanes_.erase(one.lane);
+        }
+    }
 
     static std::vector<DeviceId> all_devices(const Placement& placement) {
         std::vector<DeviceId> all;
@@ -281,6 +304,25 @@ class Lowering {
         return (seat.tensor * split.context + seat.context) * split.data + seat.data;
     }
 
+    using ListKey = std::tuple<std::int64_t, ActionKind, bool, bool>;
+
+    struct Bound {            // a segment on this device
+        bool exists = false;  // groups of one do nothing
+        Duration duration{};  // kernels
+        TransferId transfer{};
+        GroupId group{};
+        std::uint32_t member = 0;
+    };
+    struct BoundList {
+        std::vector<Bound> segments;
+        struct Joined {
+            std::size_t first, last;  // segments
+            std::uint32_t chain;      // in `chains_`
+            bool with_host;           // what the host takes is part of it
+        };
+        std::vector<Joined> chains;  // in order
+    };
+
     // Of the device that is being lowered.
     struct Cursor {
         DeviceId device;
@@ -292,9 +334,11 @@ class Lowering {
         TaskId chain = no_task;                 // the main chain's end
         TaskId pending_send = no_task;          // blocking messages: the chain waits for it too
         std::map<std::int32_t, TaskId> step_tickets{};
+        std::map<ListKey, BoundList> bound{};
+        BoundList bound_tail{};
     };
 
-    Result<void> lower_device(DeviceId device) {
+    Cursor cursor_of(DeviceId device) {
         const Seat seat = placement_.seat(device);
         const auto replica = std::ranges::lower_bound(replicas_, replica_of(seat));
         Cursor cursor{.device = device,
@@ -307,18 +351,100 @@ class Lowering {
         for (std::size_t lane = 0; lane < lane_count; ++lane) {
             cursor.streams[lane] = writer_.stream(device, static_cast<Lane>(lane));
         }
-        const PipelineShape shape = pipeline_shape();
-        const auto rank = static_cast<std::uint32_t>(cursor.seat.pipeline);
-        bound_.clear();
-        for (const Action& action : actions_of(rank)) {
-            if (auto done = lower_action(cursor, action, shape); !done) return done;
+        return cursor;
+    }
+
+    // Makes all of the device's transfers, so that it is known which of them can meet.
+    Result<void> prepare(Cursor& cursor) {
+        for (const Action& action : actions_of(cursor.seat.pipeline)) {
+            const StageAction about = about_of(cursor, action);
+            const auto [entry, is_new] = cursor.bound.try_emplace(key_of(about));
+            if (!is_new) continue;
+            auto made = bind(cursor, list_of(about));
+            if (!made) return tl::unexpected(made.error());
+            entry->second.segments = std::move(*made);
+            if (action.kind == ActionKind::weight_gradient) continue;
+            const bool forward = action.kind == ActionKind::forward;
+            message_over(cursor, forward ? about.stage : about.stage - 1, forward);
+        }
+        auto made = bind(cursor, tail_of(cursor.seat.pipeline));
+        if (!made) return tl::unexpected(made.error());
+        cursor.bound_tail.segments = std::move(*made);
+        return {};
+    }
+
+    Result<void> lower_device(Cursor& cursor) {
+        for (auto& [key, list] : cursor.bound) find_chains(lists_.at(key), list);
+        for (const Action& action : actions_of(cursor.seat.pipeline)) {
+            if (auto done = lower_action(cursor, action); !done) return done;
         }
         const Compiled& tail = tail_of(cursor.seat.pipeline);
-        auto bound = bind(cursor, tail);
-        if (!bound) return tl::unexpected(bound.error());
-        emit(cursor, tail, *bound, {.stage = static_cast<std::uint16_t>(rank)}, no_task);
+        if (!joins_) {
+            auto made = bind(cursor, tail);
+            if (!made) return tl::unexpected(made.error());
+            cursor.bound_tail.segments = std::move(*made);
+        }
+        emit(cursor, tail, cursor.bound_tail,
+             {.stage = static_cast<std::uint16_t>(cursor.seat.pipeline)}, no_task);
         flops_of_device_ += tail.flops;
+        cursor.bound.clear();
         return {};
+    }
+
+    // Runs of segments that are one task: what they wait for is waited for at the begin, and nobody
+    // waits for what is inside.
+    void find_chains(const Compiled& compiled, BoundList& list) {
+        const std::vector<Segment>& segments = compiled.segments;
+        const auto can_join = [&](std::size_t i) {
+            const Segment& segment = segments[i];
+            if (segment.axis == Axis::compute) return true;
+            return segment.blocking && !segment.waits_for_all &&
+                   lone_lanes_.contains({lane_of(segment), segment.group}) &&
+                   transfers_.parts(list.segments[i].group).size() == 1;
+        };
+        const auto waits = [&](std::size_t i) {
+            return !segments[i].waits_for.empty() || segments[i].waits_for_step_ticket >= 0 ||
+                   segments[i].waits_for_all;
+        };
+        bool at_begin = true;  // of the list
+        for (std::size_t first = 0; first < segments.size();) {
+            if (!list.segments[first].exists) {
+                ++first;
+                continue;
+            }
+            // The host's time counts from the list's begin.
+            const bool with_host = std::exchange(at_begin, false) && !waits(first);
+            std::vector<ChainPiece> pieces;
+            std::size_t last = first;  // the last kernel that can be its end
+            std::size_t pieces_to_last = 0;
+            for (std::size_t i = first; i < segments.size(); ++i) {
+                const Segment& segment = segments[i];
+                const Bound& bound = list.segments[i];
+                if (!bound.exists) continue;
+                if (!can_join(i) || (i > first && waits(i))) break;
+                if (!with_host && segment.not_before > Duration::zero() && i > first) break;
+                const bool is_kernel = segment.axis == Axis::compute;
+                pieces.push_back(
+                    {.is_kernel = is_kernel,
+                     .duration = is_kernel ? bound.duration : transfers_.alone(bound.transfer),
+                     .not_before = with_host ? segment.not_before : Duration::zero(),
+                     .transfer = bound.transfer,
+                     .axis = segment.axis,
+                     .awaited = segment.pass != Pass::update});
+                if (is_kernel) {
+                    last = i;
+                    pieces_to_last = pieces.size();
+                }
+                if (segment.ticket >= 0 || segment.step_ticket >= 0) break;
+            }
+            if (pieces_to_last > 1) {
+                pieces.resize(pieces_to_last);
+                list.chains.push_back(
+                    {first, last, static_cast<std::uint32_t>(chains_.size()), with_host});
+                chains_.push_back(make_chain(pieces));
+            }
+            first = pieces_to_last > 1 ? last + 1 : first + 1;
+        }
     }
 
     [[nodiscard]] PipelineShape pipeline_shape() const {
@@ -327,7 +453,8 @@ class Lowering {
                 static_cast<std::uint32_t>(step_.micro_batches())};
     }
 
-    const std::vector<Action>& actions_of(std::uint32_t rank) {
+    const std::vector<Action>& actions_of(std::int64_t pipeline_rank) {
+        const auto rank = static_cast<std::uint32_t>(pipeline_rank);
         const auto [entry, is_new] = actions_.try_emplace(rank);
         if (is_new) entry->second = step_.schedule->actions(pipeline_shape(), rank);
         return entry->second;
@@ -335,11 +462,19 @@ class Lowering {
 
     // ---- Lists, prepared once
 
-    using ListKey = std::tuple<std::int64_t, ActionKind, bool, bool>;
+    static ListKey key_of(const StageAction& action) {
+        return {action.stage, action.kind, action.first, action.last};
+    }
+
+    [[nodiscard]] StageAction about_of(const Cursor& cursor, const Action& action) const {
+        return {.stage = action.chunk * step_.split.pipeline + cursor.seat.pipeline,
+                .kind = action.kind,
+                .first = action.micro_batch == 0,
+                .last = action.micro_batch + 1 == step_.micro_batches()};
+    }
 
     const Compiled& list_of(const StageAction& action) {
-        const ListKey key{action.stage, action.kind, action.first, action.last};
-        const auto [entry, is_new] = lists_.try_emplace(key);
+        const auto [entry, is_new] = lists_.try_emplace(key_of(action));
         if (is_new) {
             entry->second =
                 Compiler(host_, host_before(action.kind)).run(stage_operations(step_, action));
@@ -361,14 +496,6 @@ class Lowering {
     }
 
     // ---- A device's groups and transfers
-
-    struct Bound {            // a segment on this device
-        bool exists = false;  // groups of one do nothing
-        Duration duration{};  // kernels
-        TransferId transfer{};
-        GroupId group{};
-        std::uint32_t member = 0;
-    };
 
     std::vector<DeviceId> members(const Cursor& cursor, Group group) const {
         using enum SplitAxis;
@@ -513,18 +640,14 @@ class Lowering {
 
     // ---- Tasks
 
-    Result<void> lower_action(Cursor& cursor, const Action& action, const PipelineShape& shape) {
-        const StageAction about{.stage = action.chunk * step_.split.pipeline + cursor.seat.pipeline,
-                                .kind = action.kind,
-                                .first = action.micro_batch == 0,
-                                .last = action.micro_batch + 1 == shape.micro_batches};
+    Result<void> lower_action(Cursor& cursor, const Action& action) {
+        const StageAction about = about_of(cursor, action);
         const Compiled& list = list_of(about);
-        const ListKey key{about.stage, about.kind, about.first, about.last};
-        auto known = bound_.find(key);
-        if (known == bound_.end()) {
+        const auto [known, is_new] = cursor.bound.try_emplace(key_of(about));
+        if (is_new) {
             auto made = bind(cursor, list);
             if (!made) return tl::unexpected(made.error());
-            known = bound_.emplace(key, std::move(*made)).first;
+            known->second.segments = std::move(*made);
         }
         const bool forward = action.kind == ActionKind::forward;
         const bool passes_on = action.kind != ActionKind::weight_gradient;
@@ -546,15 +669,20 @@ class Lowering {
         return {};
     }
 
-    void emit(Cursor& cursor, const Compiled& compiled, const std::vector<Bound>& bound,
-              const Label& label, TaskId received) {
+    void emit(Cursor& cursor, const Compiled& compiled, const BoundList& list, const Label& label,
+              TaskId received) {
+        const std::vector<Bound>& bound = list.segments;
+        auto chain = list.chains.begin();
         tickets_.assign(static_cast<std::size_t>(compiled.tickets), no_task);
         HostQueue host{.begin = {cursor.chain, received, cursor.pending_send}};
         for (std::size_t i = 0; i < compiled.segments.size(); ++i) {
             const Segment& segment = compiled.segments[i];
-            const bool is_kernel = segment.axis == Axis::compute;
             if (!bound[i].exists) continue;
-            const TaskId issued = issue(cursor, segment.not_before, label, host);
+            const bool joins = chain != list.chains.end() && chain->first == i;
+            const bool is_kernel = joins || segment.axis == Axis::compute;
+            const TaskId issued = joins && chain->with_host
+                                      ? no_task
+                                      : issue(cursor, segment.not_before, label, host);
 
             after_.clear();
             const auto wait_for = [&](TaskId task) {
@@ -581,22 +709,27 @@ class Lowering {
                 for (const TaskId last : cursor.last) wait_for(last);
             }
 
-            const auto lane = static_cast<std::size_t>(lane_of(segment));
+            const auto lane = static_cast<std::size_t>(joins ? Lane::compute : lane_of(segment));
             Label mine = label;
-            mine.axis = segment.axis;
+            mine.axis = joins ? Axis::compute : segment.axis;
+            if (joins) mine.chain = chain->chain;
             mine.pass = segment.pass;
             mine.on_chain = segment.blocking;
             const bool has_ticket = segment.ticket >= 0 || segment.step_ticket >= 0;
             mine.awaited = segment.pass != Pass::update && (segment.blocking || has_ticket);
             const TaskId task = writer_.label(
-                is_kernel ? writer_.draft().compute(cursor.streams[lane], bound[i].duration, after_)
+                is_kernel ? writer_.draft().compute(
+                                cursor.streams[lane],
+                                joins ? chains_[chain->chain].length() : bound[i].duration, after_)
                           : writer_.draft().part(cursor.streams[lane], next_call(bound[i]),
                                                  bound[i].member, after_),
                 mine);
             cursor.last[lane] = task;
-            if (segment.step_ticket >= 0) cursor.step_tickets[segment.step_ticket] = task;
-            if (segment.ticket >= 0) tickets_[static_cast<std::size_t>(segment.ticket)] = task;
-            if (segment.blocking) cursor.chain = task;
+            if (joins) i = (chain++)->last;
+            const Segment& end = compiled.segments[i];
+            if (end.step_ticket >= 0) cursor.step_tickets[end.step_ticket] = task;
+            if (end.ticket >= 0) tickets_[static_cast<std::size_t>(end.ticket)] = task;
+            if (end.blocking) cursor.chain = task;
         }
     }
 
@@ -663,6 +796,15 @@ class Lowering {
         return task;
     }
 
+    // What `send` will send, if it will.
+    void message_over(const Cursor& cursor, std::int64_t boundary, bool forward) {
+        if (boundary < 0 || boundary >= boundaries_) return;
+        const DeviceId receiver = neighbour(cursor, forward ? boundary + 1 : boundary);
+        if (receiver == cursor.device) return;
+        note_traffic(transfers_.message(cursor.device, receiver, pipeline_message_bytes(step_)),
+                     {forward ? Lane::send_forward : Lane::send_backward, Group::model});
+    }
+
     void send(Cursor& cursor, std::int64_t boundary, bool forward, Label label) {
         if (boundary < 0 || boundary >= boundaries_) return;
         const DeviceId receiver = neighbour(cursor, forward ? boundary + 1 : boundary);
@@ -685,6 +827,7 @@ class Lowering {
 
     const TrainingStep& step_;
     const bool fold_;
+    const bool joins_;  // chains
     // Measured stages include the time of their host.
     const Host host_ = step_.measured.stage ? Host{} : step_.framework.host;
     Placement placement_;
@@ -698,7 +841,8 @@ class Lowering {
     std::map<std::uint32_t, std::vector<Action>> actions_;
     std::map<ListKey, Compiled> lists_;
     std::map<std::int64_t, Compiled> tails_;
-    std::map<ListKey, std::vector<Bound>> bound_;  // of the device that is being lowered
+    std::vector<Chain> chains_;
+    std::set<std::pair<Lane, Group>> lone_lanes_;
     std::map<std::tuple<Group, Lane, DeviceId>, GroupId> groups_;
     struct Calls {
         std::vector<std::uint32_t> made;  // by each member
@@ -734,18 +878,30 @@ std::string_view name_of(Lane lane) {
     return names[static_cast<std::size_t>(lane)];
 }
 
-Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding folding) {
+Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding folding,
+                      Detail detail) {
     std::optional<Fold> fold;
     if (folding != Folding::none) fold = fold_of(step, graph);
     if (auto fits = check_tasks(step, fold); !fits) return tl::unexpected(fits.error());
-    if (!fold) return Lowering(step, graph, fold).run();
-    Lowering folded(step, graph, fold);
+    if (!fold) return Lowering(step, graph, fold, detail).run();
+    Lowering folded(step, graph, fold, detail);
     Result<Lowered> lowered = folded.run();
     if (!lowered || folding == Folding::always || folded.folds_exactly()) return lowered;
-    const double each = static_cast<double>(Placement(step.split).devices()) /
-                        static_cast<double>(lowered->devices.size());
-    if (static_cast<double>(lowered->program.tasks()) * each > exact_tasks_max) return lowered;
-    return Lowering(step, graph, std::nullopt).run();
+    if (tasks_of(step, std::nullopt) > exact_tasks_max) return lowered;
+    return Lowering(step, graph, std::nullopt, detail).run();
+}
+
+void add_chain_traffic(const Lowered& lowered, Timeline& timeline) {
+    for (const Label& label : lowered.labels) {
+        if (label.chain == Label::none) continue;
+        for (const Chain::Collectives& called : lowered.chains[label.chain].collectives) {
+            const Transfer& transfer = lowered.program.transfers()[called.transfer];
+            for (const LinkUse& use : transfer.uses) {
+                timeline.carried[use.link] += use.bytes * called.calls;
+                timeline.busy[use.link] += transfer.alone * called.calls;
+            }
+        }
+    }
 }
 
 Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& shape,

@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "sim/program.hpp"
+#include "sim/timeline.hpp"
 #include "topology/graph.hpp"
+#include "workloads/chain.hpp"
 #include "workloads/operations.hpp"
 #include "workloads/placement.hpp"
 #include "workloads/training_step.hpp"
@@ -38,6 +40,7 @@ struct Label {
     std::uint32_t micro_batch = none;  // none: of the step's end
     bool on_chain = false;             // the next kernel waits for it (of a send: never)
     bool awaited = false;              // a later forward or backward kernel of the device needs it
+    std::uint32_t chain = none;        // of `Lowered::chains`: the task stands for several
     static constexpr std::uint32_t none = ~std::uint32_t{0};
 };
 
@@ -48,7 +51,8 @@ struct Lowered {
     std::vector<std::int64_t> counts;   // how many each stands for, itself included
     bool folded = false;                // some stand for others
     std::vector<CollectiveKind> kinds;  // of each transfer that is a collective
-    double hardware_flops = 0;          // of the whole step on all devices, recomputation included
+    std::vector<Chain> chains;
+    double hardware_flops = 0;  // of the whole step on all devices, recomputation included
 };
 
 /// A kernel; not the host's time, which takes a stream of its own.
@@ -66,10 +70,17 @@ enum class Folding : std::uint8_t {
 };
 inline constexpr double exact_tasks_max = 1e5;
 
+/// Whether each kernel and collective is a task of its own, or chains of them are one where that
+/// changes no picosecond (workloads/chain.hpp). Chains exist only where devices are folded.
+enum class Detail : std::uint8_t { operations, chains };
+
 /// Requires: check(step, devices of the graph). A problem if it makes too many tasks, if a
 /// collective's algorithm does not do what the step needs, or if a time leaves the clock's range.
-Result<Lowered> lower(const TrainingStep& step, const Graph& graph,
-                      Folding folding = Folding::none);
+Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding folding = Folding::none,
+                      Detail detail = Detail::operations);
+
+/// Adds what the collectives in chains carry to the links of a timeline of this program.
+void add_chain_traffic(const Lowered& lowered, Timeline& timeline);
 
 /// A bare pipeline: the schedule's actions with the given times on the devices 0 .. ranks - 1, and
 /// messages of zero bytes between neighbouring stages. For curves of schedules.
