@@ -18,24 +18,26 @@ struct Traffic {
 
 std::vector<std::vector<Traffic>> traffic_of(const StepRule& rule, const StepPlan& plan) {
     std::vector<std::vector<Traffic>> all(plan.members);
+    std::vector<Traffic> sends;
     for (std::uint32_t member = 0; member < plan.members; ++member) {
-        std::vector<Traffic>& mine = all[member];
+        sends.clear();
         for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
             const std::uint32_t steps = rule.count(plan, channel, member);
-            std::size_t last = 0;  // steps often send to the same member again
             for (std::uint32_t k = 0; k < steps; ++k) {
                 const Step step = rule.step(plan, channel, member, k);
                 if (step.to == Step::nobody) continue;
-                if (last >= mine.size() || mine[last].to != step.to) {
-                    for (last = 0; last < mine.size() && mine[last].to != step.to;) ++last;
-                    if (last == mine.size()) mine.push_back({step.to});
-                }
-                mine[last].bytes += step.bytes;
-                ++mine[last].messages;
+                if (sends.empty() || sends.back().to != step.to) sends.push_back({step.to});
+                sends.back().bytes += step.bytes;
+                ++sends.back().messages;
             }
         }
-        std::sort(mine.begin(), mine.end(),
-                  [](const Traffic& a, const Traffic& b) { return a.to < b.to; });
+        std::ranges::sort(sends, {}, &Traffic::to);
+        for (const Traffic& sent : sends) {
+            std::vector<Traffic>& mine = all[member];
+            if (mine.empty() || mine.back().to != sent.to) mine.push_back({sent.to});
+            mine.back().bytes += sent.bytes;
+            mine.back().messages += sent.messages;
+        }
     }
     return all;
 }
