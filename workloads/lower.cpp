@@ -195,7 +195,7 @@ class Writer {
     Result<Lowered> seal_program() {
         Result<Program> program = seal(std::move(draft_));
         if (!program) return tl::unexpected(program.error());
-        return Lowered{std::move(*program), std::move(labels_), {}, false, {}, 0};
+        return Lowered{std::move(*program), std::move(labels_), {}, false, {}, {}, 0};
     }
 
   private:
@@ -232,6 +232,7 @@ class Lowering {
         lowered->devices = std::move(devices_);
         lowered->folded = fold_;
         lowered->kinds = transfers_.kinds();
+        std::ranges::copy(transfers_.refusals(), std::back_inserter(lowered->refusals));
         return lowered;
     }
 

@@ -3,6 +3,8 @@
 // From a training step on a machine to the program that the simulator runs.
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "sim/program.hpp"
 #include "topology/graph.hpp"
@@ -47,6 +49,7 @@ struct Lowered {
     std::vector<DeviceId> devices;      // that have tasks, in order
     bool folded = false;                // they stand for all others, each for as many
     std::vector<CollectiveKind> kinds;  // of each transfer that is a collective
+    std::vector<std::string> refusals;  // why auto chose where an algorithm was given
     double hardware_flops = 0;          // of the whole step on all devices, recomputation included
 };
 

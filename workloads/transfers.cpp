@@ -197,7 +197,11 @@ CollectiveCall Transfers::call(GroupId group, CollectiveKind kind, Bytes bytes,
 const Algorithm& Transfers::algorithm(GroupId group, CollectiveKind kind, Bytes bytes,
                                       std::uint32_t root) {
     const CollectiveCall about = call(group, kind, bytes, root);
-    if (algorithm_ != nullptr && !algorithm_->refuse(about)) return *algorithm_;
+    if (algorithm_ != nullptr) {
+        auto reason = algorithm_->refuse(about);
+        if (!reason) return *algorithm_;
+        refusals_.insert(std::move(*reason));
+    }
     const std::span<const DeviceId> devices = groups_[group].members;
     return choose_algorithm(about, [&](std::uint32_t from, std::uint32_t to, Bytes sent) {
         return hop(devices[from], devices[to], sent);

@@ -836,8 +836,8 @@ TEST_CASE("Algorithms and kinds are found by their names, and others get the clo
 
 TEST_CASE("A call that an algorithm does not do is refused with the reason") {
     CHECK(find("tree").refuse(call_of(CollectiveKind::all_gather, 8, 1_MiB)) ==
-          "tree does all_reduce and broadcast, in which all members get the same; all_gather gives "
-          "each member its own part, for which ring and direct send fewer bytes");
+          "tree does all_reduce and broadcast, in which all members get the same; where each gets "
+          "its own part, ring and direct send fewer bytes");
     for (const Algorithm* algorithm : algorithms()) {
         CHECK(algorithm->refuse({.members = 0}) == "a collective needs at least 1 member");
         CHECK(algorithm->refuse({.members = 8, .root = 8}) ==
