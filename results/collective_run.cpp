@@ -144,11 +144,14 @@ Result<CollectiveProgram> prepare_collective(const CollectiveQuestion& question)
     made.call = transfers.call(group, question.kind, question.bytes, question.root);
     if (const auto reason = made.algorithm->refuse(made.call)) return problem("algorithm", *reason);
     const std::uint64_t others = question.ranks - 1;
-    if (made.algorithm->name == "direct" && question.kind != CollectiveKind::broadcast &&
-        others * question.ranks > pairs_max) {
-        return problem("ranks", fmt::format("direct joins each of {} ranks with each other: {} "
-                                            "pairs are too many; at most {}",
-                                            question.ranks, others * question.ranks, pairs_max));
+    const std::string_view name = made.algorithm->name;
+    const bool joins_all =
+        name == "pairwise" || (name == "direct" && question.kind != CollectiveKind::broadcast);
+    if (joins_all && others * question.ranks > pairs_max) {
+        return problem("ranks",
+                       fmt::format("{} joins each of {} ranks with each other: {} "
+                                   "pairs are too many; at most {}",
+                                   name, question.ranks, others * question.ranks, pairs_max));
     }
 
     const Result<TransferId> transfer =

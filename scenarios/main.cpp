@@ -163,7 +163,7 @@ int run_main(int argc, char** argv) {
                      "all_reduce, reduce_scatter, all_gather, all_to_all or broadcast")
         ->required();
     collective->add_option("--algorithm", collective_options.algorithm,
-                           "ring, tree, direct, central or auto");
+                           "see fourfold list collectives, or auto");
     collective->add_option("--ranks", collective_options.ranks)->required();
     collective->add_option("--bytes", collective_options.bytes, "for example 64MiB")->required();
     collective->add_option("--shape", collective_options.shape, "see fourfold list shapes");

@@ -57,6 +57,10 @@ CollectiveRun run(const CollectiveQuestion& question) {
     return *found;
 }
 
+CollectiveCall all_reduce_in_node(std::uint32_t ranks) {
+    return {.kind = CollectiveKind::all_reduce, .members = ranks, .per_node = ranks};
+}
+
 std::string refusal(const CollectiveQuestion& question) {
     const auto found = run_collective(question);
     REQUIRE(!found.has_value());
@@ -176,6 +180,7 @@ TEST_CASE("no algorithm beats the ports: all-reduce of 100 MB at 50 GB/s takes 3
             CollectiveQuestion question =
                 question_of(algorithm->name, 8, Bytes{100'000'000}, links);
             question.network.link.bandwidth = 50_GBps;
+            if (algorithm->refuse(all_reduce_in_node(8))) continue;
             CHECK(run(question).time >= 3500_us);
         }
     }
@@ -192,6 +197,57 @@ TEST_CASE("one late rank delays all by as much, message by message the first a r
 
     question.links = LinkModel::flows;
     for (const Time finish : run(question).finish) CHECK(finish == Time(5'837'620'480_ps));
+}
+
+// Whoever is late, everybody else gets on as far as it can, and what a late member sends or passes
+// on comes at most that much later.
+TEST_CASE("a late rank delays no algorithm by more than it is late") {
+    for (const Algorithm* algorithm : algorithms()) {
+        for (const std::string_view kind_name : collective_kinds()) {
+            for (const std::uint32_t ranks : {6U, 8U, 13U}) {
+                CollectiveQuestion question = question_of(algorithm->name, ranks, 1_MiB);
+                question.kind = *find_collective_kind(kind_name);
+                if (algorithm->refuse({question.kind, ranks, ranks, question.bytes})) continue;
+                CAPTURE(algorithm->name);
+                CAPTURE(kind_name);
+                CAPTURE(ranks);
+                const Duration together = *run(question).closed_form;
+                for (std::uint32_t late = 0; late < ranks; late += 3) {
+                    CAPTURE(late);
+                    question.start.assign(ranks, Duration::zero());
+                    question.start[late] = 1_ms;
+                    question.links = LinkModel::flows;
+                    CHECK(run(question).time == 1_ms + together);
+                    question.links = LinkModel::messages;
+                    const CollectiveRun messages = run(question);
+                    CHECK(messages.time <= 1_ms + together);
+                    CHECK(messages.finish[late] >= Time(1_ms));
+                    // What gathers or sums up all cannot end before the last has come.
+                    if (question.kind != CollectiveKind::all_reduce) continue;
+                    for (const Time finish : messages.finish) CHECK(finish > Time(1_ms));
+                }
+            }
+        }
+    }
+}
+
+// 4 ranks, 1 MiB, rank 3 late by 1 ms: rounds of 512, 256, 256, 512 KiB. Ranks 0 and 1 have met,
+// then wait for 2 and 3, which meet at 1 ms: all are as late as 3.
+// 3 of 4 MiB blocks: 1 MiB / 25 GB/s + 10 us = 51.94304 us. Pairwise, 3 meets 2, then 1, then 0;
+// the others have met already, but 0 and 1 in round 0 only: round 1 is 0<->2, 1<->3.
+TEST_CASE("rounds wait for a late partner") {
+    CollectiveQuestion question = question_of("halving_doubling", 4, 1_MiB, LinkModel::messages);
+    question.start = {Duration::zero(), Duration::zero(), Duration::zero(), 1_ms};
+    // 1.5 MiB / 25 GB/s = 62.91456 us.
+    for (const Time finish : run(question).finish) {
+        CHECK(finish == Time(1_ms + 62'914'560_ps + 40_us));
+    }
+    question = question_of("pairwise", 4, 4_MiB, LinkModel::messages);
+    question.kind = CollectiveKind::all_to_all;
+    question.start = {Duration::zero(), Duration::zero(), Duration::zero(), 1_ms};
+    for (const Time finish : run(question).finish) {
+        CHECK(finish == Time(1_ms + 3 * 51'943'040_ps));
+    }
 }
 
 TEST_CASE("every edge of a ring carries 2 (n - 1) / n of the bytes, no more and no less") {
@@ -230,6 +286,7 @@ TEST_CASE("small sizes take their latencies, and never less for more bytes") {
     for (const Algorithm* algorithm : algorithms()) {
         for (const LinkModel links : both) {
             CAPTURE(algorithm->name);
+            if (algorithm->refuse(all_reduce_in_node(8))) continue;
             Duration before{};
             for (const Bytes bytes : {0_B, 1_B, 7_B, 64_KiB, 65_KiB, 1_MiB}) {
                 const Duration time = run(question_of(algorithm->name, 8, bytes, links)).time;
@@ -418,6 +475,12 @@ TEST_CASE("a wrong question is refused by the parameter's name") {
     CHECK(refusal(question_of("direct", 8192, 1_MiB)) ==
           "ranks: direct joins each of 8192 ranks with each other: 67100672 pairs are too many; at "
           "most 16777216");
+    question = question_of("pairwise", 8192, 1_MiB);
+    CHECK(refusal(question).starts_with("algorithm: pairwise does all_to_all and reduce_scatter"));
+    question.kind = CollectiveKind::all_to_all;
+    CHECK(refusal(question) ==
+          "ranks: pairwise joins each of 8192 ranks with each other: 67100672 pairs are too many; "
+          "at most 16777216");
     CHECK(refusal(question_of("ring", 4, Bytes{std::int64_t{1} << 60})) ==
           "bytes: 4 ranks can exchange 0 to 288230376151711744 bytes, not 1152921504606846976");
 }
