@@ -39,6 +39,11 @@ Result<void> check(const CollectiveQuestion& question) {
         return problem("root", fmt::format("root {} is none of the {} ranks, which count from 0",
                                            question.root, question.ranks));
     }
+    if (question.nodes &&
+        (question.nodes->ranks == 0 || question.ranks % question.nodes->ranks != 0)) {
+        return problem("per-node", fmt::format("{} ranks are no whole number of nodes of {}",
+                                               question.ranks, question.nodes->ranks));
+    }
     // What a rank or a shared link carries is at most this multiple of the bytes: it must fit.
     const std::int64_t ranks = question.ranks;
     const std::int64_t times =
@@ -53,13 +58,23 @@ Result<void> check(const CollectiveQuestion& question) {
 }
 
 Result<Graph> build_graph(const CollectiveQuestion& question) {
-    Result<GraphDraft> draft = build_cluster(
-        {.nodes = 1, .devices_per_node = question.ranks, .node = question.network, .fabric = {}});
+    ClusterShape shape{.nodes = 1,
+                       .devices_per_node = question.ranks,
+                       .node = question.network,
+                       .fabric = std::nullopt};
+    if (question.nodes) {
+        shape = {.nodes = question.ranks / question.nodes->ranks,
+                 .devices_per_node = question.nodes->ranks,
+                 .node = question.nodes->network,
+                 .fabric = question.network};
+    }
+    Result<GraphDraft> draft = build_cluster(shape);
     if (!draft) {
-        // The question knows no nodes: "node.dimensions" is its "dimensions".
+        // Where the cluster says "fabric.dimensions", or "node.dimensions" of a single node, the
+        // question says "dimensions".
         Problem found = draft.error();
-        constexpr std::string_view node = "node.";
-        if (found.where.starts_with(node)) found.where.erase(0, node.size());
+        const std::string_view whole = question.nodes ? "fabric." : "node.";
+        if (found.where.starts_with(whole)) found.where.erase(0, whole.size());
         if (found.where == "nodes") {
             return problem(
                 "ranks", fmt::format("{} ranks are too many; at most {}", question.ranks, 1 << 20));
@@ -86,6 +101,7 @@ std::optional<EqualLinks> find_equal_links(const CollectiveQuestion& question,
     };
     const std::uint32_t n = question.ranks;
     if (n == 1) return EqualLinks{question.network.link.bandwidth, Duration::zero()};
+    if (question.nodes) return std::nullopt;
     if (question.network.shape->name == "switch") {
         return edge_of(routes.route(DeviceId{0}, DeviceId{1}));
     }
@@ -106,7 +122,8 @@ std::optional<EqualLinks> find_equal_links(const CollectiveQuestion& question,
     return common;
 }
 
-// In every shape all ranks have the same ports, and rank 1 is as near to rank 0 as any is to any.
+// In every shape all ranks have the same ports, and rank 1 is as near to rank 0 as any is to any,
+// or the first rank of the next node is.
 EqualLinks find_best_links(const CollectiveQuestion& question, Routes& routes) {
     EqualLinks best;
     const Graph& graph = routes.graph();
@@ -115,6 +132,10 @@ EqualLinks find_best_links(const CollectiveQuestion& question, Routes& routes) {
         if (link.from == first) best.rate.value += link.rate.value;
     }
     if (question.ranks > 1) best.latency = routes.route(DeviceId{0}, DeviceId{1}).latency;
+    if (question.nodes && question.nodes->ranks < question.ranks) {
+        const DeviceId next{question.nodes->ranks};
+        best.latency = std::min(best.latency, routes.route(DeviceId{0}, next).latency);
+    }
     return best;
 }
 

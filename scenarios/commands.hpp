@@ -49,6 +49,7 @@ struct CalibrateOptions {
 
 struct CollectiveOptions {
     std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
+    std::string per_node, node_bandwidth, node_latency;  // all or none of them
     std::vector<std::int64_t> dimensions;
     double oversubscription = 1;
     std::int64_t leaf_ports = 32;

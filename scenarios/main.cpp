@@ -156,6 +156,9 @@ int run_main(int argc, char** argv) {
                                          .bandwidth = {},
                                          .latency = {},
                                          .network = "flows",
+                                         .per_node = {},
+                                         .node_bandwidth = {},
+                                         .node_latency = {},
                                          .dimensions = {}};
     CLI::App* collective = app.add_subcommand("collective", "time one collective");
     collective
@@ -169,6 +172,15 @@ int run_main(int argc, char** argv) {
     collective->add_option("--shape", collective_options.shape, "see fourfold list shapes");
     collective->add_option("--bandwidth", collective_options.bandwidth, "of each link")->required();
     collective->add_option("--latency", collective_options.latency, "of each link")->required();
+    CLI::Option* per_node = collective->add_option("--per-node", collective_options.per_node,
+                                                   "ranks in each node, on a switch of their own");
+    CLI::Option* node_bandwidth = collective->add_option(
+        "--node-bandwidth", collective_options.node_bandwidth, "of each link in a node");
+    CLI::Option* node_latency = collective->add_option(
+        "--node-latency", collective_options.node_latency, "of each link in a node");
+    per_node->needs(node_bandwidth)->needs(node_latency);
+    node_bandwidth->needs(per_node);
+    node_latency->needs(per_node);
     collective->add_option("--dimensions", collective_options.dimensions, "of a torus");
     collective->add_option("--oversubscription", collective_options.oversubscription,
                            "of a fat_tree");

@@ -332,6 +332,45 @@ TEST_CASE("auto takes ring or tree, whichever is faster") {
     }
 }
 
+// 8 MB in 2 nodes of 4, switches in the nodes and one that joins all: a hierarchy sends 2 MB / 300
+// GB/s + 3 us = 9.666667 us six times in a node and 1 MB / 25 GB/s + 5 us = 45 us twice across.
+// Without nodes a ring has 14 steps of 45 us, in one node of 1 MB / 300 GB/s + 3 us.
+TEST_CASE("ranks in nodes use the links of both networks") {
+    for (const LinkModel links : both) {
+        CollectiveQuestion question = question_of("hierarchical", 8, Bytes{8'000'000}, links);
+        question.network.link.latency = 2500_ns;
+        CollectiveQuestion::Nodes nodes{.ranks = 4, .network = network_of("switch")};
+        nodes.network.link = {.bandwidth = 300_GBps, .latency = 1500_ns, .efficiency = 1.0};
+        question.nodes = nodes;
+        const CollectiveRun found = run(question);
+        CHECK(found.time == 6 * 9'666'667_ps + 2 * 45_us);
+        CHECK_FALSE(found.closed_form.has_value());
+        CHECK(found.wire_bytes_per_rank == Bytes{14'000'000});
+
+        question.nodes->ranks = 1;  // no nodes: all through the network
+        question.algorithm = algorithm_of("ring");
+        CHECK(run(question).time == 14 * 45_us);
+        question.nodes->ranks = 8;  // one node: nothing else
+        question.algorithm = algorithm_of("hierarchical");
+        CHECK(run(question).time == 14 * (3'333'334_ps + 3_us));
+    }
+}
+
+// 64 MiB at 25 GB/s everywhere: 5.033165 ms whether there are 2 in each of 8 nodes or 8 in each of
+// 2 (see the closed form's test); latencies of 8 us in a node and 10 us across, 2 and 14, or 14
+// and 2. At equal latencies the routes through node and network would tie, and fluid bytes take
+// both.
+TEST_CASE("a hierarchy of 2 x 8 moves its bytes as fast as one of 8 x 2") {
+    for (const LinkModel links : both) {
+        CollectiveQuestion question = question_of("hierarchical", 16, 64_MiB, links);
+        question.nodes = {.ranks = 2, .network = network_of("switch")};
+        question.nodes->network.link.latency = 4_us;
+        CHECK(run(question).time == 5'033'164'800_ps + 2 * 8_us + 14 * 10_us);
+        question.nodes->ranks = 8;
+        CHECK(run(question).time == 5'033'164'800_ps + 14 * 8_us + 2 * 10_us);
+    }
+}
+
 // ---- Several at once
 
 struct Ring8 {
@@ -470,6 +509,12 @@ TEST_CASE("a wrong question is refused by the parameter's name") {
     question = question_of("ring", 4, 1_MiB);
     question.network.link.bandwidth = {};
     CHECK(refusal(question).starts_with("bandwidth: "));
+    question = question_of("ring", 6, 1_MiB);
+    question.nodes = {.ranks = 4, .network = network_of("switch")};
+    CHECK(refusal(question) == "per-node: 6 ranks are no whole number of nodes of 4");
+    question.nodes->ranks = 3;
+    question.nodes->network.link.bandwidth = {};
+    CHECK(refusal(question).starts_with("node.bandwidth: "));
     CHECK(refusal(question_of("ring", (1 << 20) + 1, 1_MiB)) ==
           "ranks: 1048577 ranks are too many; at most 1048576");
     CHECK(refusal(question_of("direct", 8192, 1_MiB)) ==
