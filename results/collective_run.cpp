@@ -39,6 +39,11 @@ Result<void> check(const CollectiveQuestion& question) {
         return problem("root", fmt::format("root {} is none of the {} ranks, which count from 0",
                                            question.root, question.ranks));
     }
+    if (question.nodes &&
+        (question.nodes->ranks == 0 || question.ranks % question.nodes->ranks != 0)) {
+        return problem("per-node", fmt::format("{} ranks are no whole number of nodes of {}",
+                                               question.ranks, question.nodes->ranks));
+    }
     // What a rank or a shared link carries is at most this multiple of the bytes: it must fit.
     const std::int64_t ranks = question.ranks;
     const std::int64_t times =
@@ -53,8 +58,16 @@ Result<void> check(const CollectiveQuestion& question) {
 }
 
 Result<Graph> build_graph(const CollectiveQuestion& question) {
-    Result<GraphDraft> draft = build_cluster(
-        {.nodes = question.ranks, .devices_per_node = 1, .node = {}, .fabric = question.network});
+    ClusterShape shape{.nodes = question.ranks,
+                       .devices_per_node = 1,
+                       .node = std::nullopt,
+                       .fabric = question.network};
+    if (question.nodes) {
+        shape.nodes = question.ranks / question.nodes->ranks;
+        shape.devices_per_node = question.nodes->ranks;
+        shape.node = question.nodes->network;
+    }
+    Result<GraphDraft> draft = build_cluster(shape);
     if (!draft) {
         // The question knows no fabric: "fabric.dimensions" is its "dimensions".
         Problem found = draft.error();
@@ -86,6 +99,7 @@ std::optional<EqualLinks> find_equal_links(const CollectiveQuestion& question,
     };
     const std::uint32_t n = question.ranks;
     if (n == 1) return EqualLinks{question.network.link.bandwidth, Duration::zero()};
+    if (question.nodes) return std::nullopt;
     if (question.network.shape->name == "switch") {
         return edge_of(routes.route(DeviceId{0}, DeviceId{1}));
     }
@@ -106,7 +120,8 @@ std::optional<EqualLinks> find_equal_links(const CollectiveQuestion& question,
     return common;
 }
 
-// In every shape all ranks have the same ports, and rank 1 is as near to rank 0 as any is to any.
+// In every shape all ranks have the same ports, and rank 1 is as near to rank 0 as any is to any,
+// or the first rank of the next node is.
 EqualLinks find_best_links(const CollectiveQuestion& question, Routes& routes) {
     EqualLinks best;
     const Graph& graph = routes.graph();
@@ -115,6 +130,10 @@ EqualLinks find_best_links(const CollectiveQuestion& question, Routes& routes) {
         if (link.from == first) best.rate.value += link.rate.value;
     }
     if (question.ranks > 1) best.latency = routes.route(DeviceId{0}, DeviceId{1}).latency;
+    if (question.nodes && question.nodes->ranks < question.ranks) {
+        const DeviceId next{question.nodes->ranks};
+        best.latency = std::min(best.latency, routes.route(DeviceId{0}, next).latency);
+    }
     return best;
 }
 
@@ -144,11 +163,14 @@ Result<CollectiveProgram> prepare_collective(const CollectiveQuestion& question)
     made.call = transfers.call(group, question.kind, question.bytes, question.root);
     if (const auto reason = made.algorithm->refuse(made.call)) return problem("algorithm", *reason);
     const std::uint64_t others = question.ranks - 1;
-    if (made.algorithm->name == "direct" && question.kind != CollectiveKind::broadcast &&
-        others * question.ranks > pairs_max) {
-        return problem("ranks", fmt::format("direct joins each of {} ranks with each other: {} "
-                                            "pairs are too many; at most {}",
-                                            question.ranks, others * question.ranks, pairs_max));
+    const std::string_view name = made.algorithm->name;
+    const bool joins_all =
+        name == "pairwise" || (name == "direct" && question.kind != CollectiveKind::broadcast);
+    if (joins_all && others * question.ranks > pairs_max) {
+        return problem("ranks",
+                       fmt::format("{} joins each of {} ranks with each other: {} "
+                                   "pairs are too many; at most {}",
+                                   name, question.ranks, others * question.ranks, pairs_max));
     }
 
     const Result<TransferId> transfer =

@@ -15,7 +15,7 @@
 namespace fourfold {
 
 /// Ranks are nodes of one device each, joined by `network`: on a switch each has one link pair, so
-/// a message pays the link's latency twice.
+/// a message pays the link's latency twice. With `nodes`, `network` joins the ranks of all nodes.
 struct CollectiveQuestion {
     CollectiveKind kind = CollectiveKind::all_reduce;
     const Algorithm* algorithm = nullptr;  // nullptr: the one that a training step would choose
@@ -23,6 +23,11 @@ struct CollectiveQuestion {
     Bytes bytes{};  // as nccl-tests counts them, see collective.hpp
     std::uint32_t root = 0;
     Fabric network;
+    struct Nodes {
+        std::uint32_t ranks = 1;  // in each node
+        Fabric network;           // inside a node, beside the one that joins all
+    };
+    std::optional<Nodes> nodes{};
     LinkModel links = LinkModel::flows;
     std::vector<Duration> start;  // how late each rank is; empty: all are there at 0
     bool audit = false;
@@ -59,7 +64,8 @@ struct CollectiveRun {
     std::int64_t peak_memory_bytes = 0;  // of the process so far
 };
 
-/// A problem's `where` is "ranks", "root", "algorithm" or a parameter of the network.
+/// A problem's `where` is "ranks", "per-node", "root", "algorithm" or a parameter of the network
+/// (inside nodes: "node.latency").
 Result<CollectiveProgram> prepare_collective(const CollectiveQuestion& question);
 Result<CollectiveRun> run_collective(const CollectiveQuestion& question);
 

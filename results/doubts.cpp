@@ -83,15 +83,6 @@ std::vector<Doubt> doubts_of(const TrainingStep& step, const Graph& graph) {
                               small_gathers_spread});
         }
     }
-    const bool gathers = step.split.sharding != Sharding::none ||
-                         (step.split.tensor > 1 && step.split.sequence_parallel);
-    if (gathers && step.algorithm != nullptr &&
-        step.algorithm->refuse({.kind = CollectiveKind::all_gather})) {
-        doubts.push_back(
-            {fmt::format("{} does not do all_gather and reduce_scatter: they run as "
-                         "rings",
-                         step.algorithm->name)});
-    }
     return doubts;
 }
 

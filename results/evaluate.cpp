@@ -111,6 +111,9 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     for (Doubt& doubt : doubts_of(step, graph)) {
         evaluation.warnings.push_back(std::move(doubt.text));
     }
+    for (const std::string& reason : evaluation.lowered.refusals) {
+        evaluation.warnings.push_back(reason + ": auto chooses instead");
+    }
     if (evaluation.measures.mfu > 1) {
         evaluation.warnings.push_back("MFU is above 100 %: a measured time or a peak is wrong");
     }

@@ -51,6 +51,7 @@ struct CalibrateOptions {
 
 struct CollectiveOptions {
     std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
+    std::string per_node, node_bandwidth, node_latency;  // all or none of them
     ShapeParameters parameters;
     bool json = false;
 };

@@ -52,6 +52,23 @@ Result<std::vector<const Entry*>> entries(std::string_view option, const std::st
     return found;
 }
 
+Result<std::optional<CollectiveQuestion::Nodes>> nodes_of(const CollectiveOptions& options) {
+    if (options.per_node.empty()) return std::nullopt;
+    const auto ranks = number_list("--per-node", options.per_node);
+    const auto bandwidth = rate_argument("--node-bandwidth", options.node_bandwidth);
+    const auto latency = duration_argument("--node-latency", options.node_latency);
+    const auto shape = find_shape("switch");
+    if (const auto wrong = first_problem(ranks, bandwidth, latency, shape)) {
+        return tl::unexpected(*wrong);
+    }
+    if (ranks->size() != 1) return problem("--per-node", "one number, as in 8");
+    return CollectiveQuestion::Nodes{
+        .ranks = ranks->front(),
+        .network = {.shape = *shape,
+                    .link = {.bandwidth = *bandwidth, .latency = *latency},
+                    .parameters = {}}};
+}
+
 }  // namespace
 
 int idle_curve_command(const IdleCurveOptions& options) {
@@ -131,9 +148,10 @@ int collective_command(const CollectiveOptions& options) {
     const auto shape = find_shape(options.shape);
     const auto bandwidth = rate_argument("--bandwidth", options.bandwidth);
     const auto latency = duration_argument("--latency", options.latency);
+    const auto nodes = nodes_of(options);
     const auto network = link_model(options.network);
-    if (const auto wrong =
-            first_problem(kind, algorithm, ranks, bytes, shape, bandwidth, latency, network)) {
+    if (const auto wrong = first_problem(kind, algorithm, ranks, bytes, shape, bandwidth, latency,
+                                         nodes, network)) {
         return refuse(*wrong);
     }
     if (ranks->size() != 1) {
@@ -148,6 +166,7 @@ int collective_command(const CollectiveOptions& options) {
                         .network = {.shape = *shape,
                                     .link = {.bandwidth = *bandwidth, .latency = *latency},
                                     .parameters = options.parameters},
+                         .nodes = *nodes,
                         .links = *network,
                         .start = {}});
     if (!run) return refuse(run.error());
@@ -158,6 +177,7 @@ int collective_command(const CollectiveOptions& options) {
             {"kind", options.kind},
             {"algorithm", run->algorithm},
             {"ranks", ranks->front()},
+            {"ranks_per_node", *nodes ? (*nodes)->ranks : ranks->front()},
             {"bytes", bytes->value},
             {"network", options.network},
             {"time_s", seconds(run->time)},
@@ -175,7 +195,7 @@ int collective_command(const CollectiveOptions& options) {
         std::cout << json.dump(2) << "\n";
     } else {
         std::cout << fmt::format(
-            "{} of {} by {} over {} ranks, {}\n"
+            "{} of {} by {} over {} ranks{}, {}\n"
             "  time             {}\n"
             "  closed form      {}\n"
             "  bound            {}\n"
@@ -183,7 +203,8 @@ int collective_command(const CollectiveOptions& options) {
             "  busbw            {:.2f} GB/s\n"
             "  messages         {}\n"
             "  sent by a rank   {}\n",
-            options.kind, to_text(*bytes), run->algorithm, ranks->front(), options.network,
+            options.kind, to_text(*bytes), run->algorithm, ranks->front(),
+            *nodes ? fmt::format(" in nodes of {}", (*nodes)->ranks) : "", options.network,
             to_text(run->time),
             run->closed_form ? to_text(*run->closed_form) : "none on this shape",
             to_text(run->bound), run->algorithm_bandwidth * 1e-9, run->bus_bandwidth * 1e-9,

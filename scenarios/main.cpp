@@ -205,6 +205,9 @@ int run_main(int argc, char** argv) {
                                          .bandwidth = {},
                                          .latency = {},
                                          .network = "flows",
+                                         .per_node = {},
+                                         .node_bandwidth = {},
+                                         .node_latency = {},
                                          .parameters = {}};
     CLI::App* collective = app.add_subcommand("collective", "time one collective");
     collective
@@ -212,13 +215,22 @@ int run_main(int argc, char** argv) {
                      "all_reduce, reduce_scatter, all_gather, all_to_all or broadcast")
         ->required();
     collective->add_option("--algorithm", collective_options.algorithm,
-                           "ring, tree, direct, central or auto");
+                           "see fourfold list collectives, or auto");
     collective->add_option("--ranks", collective_options.ranks)->required();
     collective->add_option("--bytes", collective_options.bytes, "for example 64MiB")->required();
     collective->add_option("--shape", collective_options.shape, "see fourfold list shapes");
     collective->add_option("--bandwidth", collective_options.bandwidth, "of each link")->required();
     collective->add_option("--latency", collective_options.latency, "of each link")->required();
     add_shape_options(*collective, collective_options.parameters);
+    CLI::Option* per_node = collective->add_option("--per-node", collective_options.per_node,
+                                                   "ranks in each node, on a switch of their own");
+    CLI::Option* node_bandwidth = collective->add_option(
+        "--node-bandwidth", collective_options.node_bandwidth, "of each link in a node");
+    CLI::Option* node_latency = collective->add_option(
+        "--node-latency", collective_options.node_latency, "of each link in a node");
+    per_node->needs(node_bandwidth)->needs(node_latency);
+    node_bandwidth->needs(per_node);
+    node_latency->needs(per_node);
     collective->add_option("--network", collective_options.network, "flows or messages");
     collective->add_flag("--json", collective_options.json, "print JSON");
     collective->callback([&] { code = collective_command(collective_options); });

@@ -198,7 +198,7 @@ class Writer {
     Result<Lowered> seal_program() {
         Result<Program> program = seal(std::move(draft_));
         if (!program) return tl::unexpected(program.error());
-        return Lowered{std::move(*program), std::move(labels_), {}, {}, false, {}, {}, 0};
+        return Lowered{std::move(*program), std::move(labels_), {}, {}, false, {}, {}, {}, 0};
     }
 
   private:
@@ -253,6 +253,7 @@ class Lowering {
         lowered->folded = fold_;
         lowered->kinds = transfers_.kinds();
         lowered->chains = std::move(chains_);
+        std::ranges::copy(transfers_.refusals(), std::back_inserter(lowered->refusals));
         return lowered;
     }
 

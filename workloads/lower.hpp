@@ -3,6 +3,8 @@
 // From a training step on a machine to the program that the simulator runs.
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "sim/program.hpp"
 #include "sim/timeline.hpp"
@@ -52,7 +54,8 @@ struct Lowered {
     bool folded = false;                // some stand for others
     std::vector<CollectiveKind> kinds;  // of each transfer that is a collective
     std::vector<Chain> chains;
-    double hardware_flops = 0;  // of the whole step on all devices, recomputation included
+    std::vector<std::string> refusals;  // why auto chose where an algorithm was given
+    double hardware_flops = 0;          // of the whole step on all devices, recomputation included
 };
 
 /// A kernel; not the host's time, which takes a stream of its own.

@@ -19,32 +19,32 @@ struct Traffic {
 
 std::vector<std::vector<Traffic>> traffic_of(const StepRule& rule, const StepPlan& plan) {
     std::vector<std::vector<Traffic>> all(plan.members);
+    std::vector<Traffic> sends;
     for (std::uint32_t member = 0; member < plan.members; ++member) {
-        std::vector<Traffic>& mine = all[member];
+        sends.clear();
         for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
-            std::size_t last = 0;  // steps often send to the same member again
-            const auto add = [&](std::uint32_t to, std::uint32_t messages, Bytes bytes) {
-                if (last >= mine.size() || mine[last].to != to) {
-                    for (last = 0; last < mine.size() && mine[last].to != to;) ++last;
-                    if (last == mine.size()) mine.push_back({to});
-                }
-                mine[last].bytes += bytes;
-                mine[last].messages += messages;
-            };
             const std::uint32_t steps = rule.count(plan, channel, member);
             if (rule.sum != nullptr) {
                 if (steps == 0) continue;
-                const Sent sent = rule.sum(plan, channel, member);
-                add(sent.to, sent.messages, sent.bytes);
+                const Sent sum = rule.sum(plan, channel, member);
+                sends.push_back({sum.to, sum.bytes, sum.messages});
                 continue;
             }
             for (std::uint32_t k = 0; k < steps; ++k) {
                 const Step step = rule.step(plan, channel, member, k);
-                if (step.to != Step::nobody) add(step.to, 1, step.bytes);
+                if (step.to == Step::nobody) continue;
+                if (sends.empty() || sends.back().to != step.to) sends.push_back({step.to});
+                sends.back().bytes += step.bytes;
+                ++sends.back().messages;
             }
         }
-        std::sort(mine.begin(), mine.end(),
-                  [](const Traffic& a, const Traffic& b) { return a.to < b.to; });
+        std::ranges::sort(sends, {}, &Traffic::to);
+        for (const Traffic& sent : sends) {
+            std::vector<Traffic>& mine = all[member];
+            if (mine.empty() || mine.back().to != sent.to) mine.push_back({sent.to});
+            mine.back().bytes += sent.bytes;
+            mine.back().messages += sent.messages;
+        }
     }
     return all;
 }
@@ -272,7 +272,11 @@ CollectiveCall Transfers::call(GroupId group, CollectiveKind kind, Bytes bytes,
 const Algorithm& Transfers::algorithm(GroupId group, CollectiveKind kind, Bytes bytes,
                                       std::uint32_t root) {
     const CollectiveCall about = call(group, kind, bytes, root);
-    if (algorithm_ != nullptr && !algorithm_->refuse(about)) return *algorithm_;
+    if (algorithm_ != nullptr) {
+        auto reason = algorithm_->refuse(about);
+        if (!reason) return *algorithm_;
+        refusals_.insert(std::move(*reason));
+    }
     const std::span<const DeviceId> devices = groups_[group].members;
     return choose_algorithm(about, [&](std::uint32_t from, std::uint32_t to, Bytes sent) {
         return hop(devices[from], devices[to], sent);

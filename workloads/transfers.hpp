@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -58,6 +59,8 @@ class Transfers {
     /// The call that `collective` makes of it.
     [[nodiscard]] CollectiveCall call(GroupId group, CollectiveKind kind, Bytes bytes,
                                       std::uint32_t root) const;
+    /// Why the algorithm given was not used for some calls, each reason once.
+    [[nodiscard]] const std::set<std::string>& refusals() const { return refusals_; }
     /// Of each transfer made so far (of messages: any).
     [[nodiscard]] const std::vector<CollectiveKind>& kinds() const { return kinds_; }
 
@@ -120,6 +123,7 @@ class Transfers {
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
     std::vector<char> even_;  // of each transfer: its members' ports carry alike
+    std::set<std::string> refusals_;
     bool cut_evenly_ = true;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;
     std::map<std::tuple<GroupId, CollectiveKind, Bytes, std::uint32_t, Duration>, TransferId>

@@ -57,6 +57,10 @@ CollectiveRun run(const CollectiveQuestion& question) {
     return *found;
 }
 
+CollectiveCall all_reduce_in_node(std::uint32_t ranks) {
+    return {.kind = CollectiveKind::all_reduce, .members = ranks, .per_node = ranks};
+}
+
 std::string refusal(const CollectiveQuestion& question) {
     const auto found = run_collective(question);
     REQUIRE(!found.has_value());
@@ -181,6 +185,7 @@ TEST_CASE("no algorithm beats the ports: all-reduce of 100 MB at 50 GB/s takes 3
             CollectiveQuestion question =
                 question_of(algorithm->name, 8, Bytes{100'000'000}, links);
             question.network.link.bandwidth = 50_GBps;
+            if (algorithm->refuse(all_reduce_in_node(8))) continue;
             CHECK(run(question).time >= 3500_us);
         }
     }
@@ -197,6 +202,57 @@ TEST_CASE("one late rank delays all by as much, message by message the first a r
 
     question.links = LinkModel::flows;
     for (const Time finish : run(question).finish) CHECK(finish == Time(5'837'620'480_ps));
+}
+
+// Whoever is late, everybody else gets on as far as it can, and what a late member sends or passes
+// on comes at most that much later.
+TEST_CASE("a late rank delays no algorithm by more than it is late") {
+    for (const Algorithm* algorithm : algorithms()) {
+        for (const std::string_view kind_name : collective_kinds()) {
+            for (const std::uint32_t ranks : {6U, 8U, 13U}) {
+                CollectiveQuestion question = question_of(algorithm->name, ranks, 1_MiB);
+                question.kind = *find_collective_kind(kind_name);
+                if (algorithm->refuse({question.kind, ranks, ranks, question.bytes})) continue;
+                CAPTURE(algorithm->name);
+                CAPTURE(kind_name);
+                CAPTURE(ranks);
+                const Duration together = *run(question).closed_form;
+                for (std::uint32_t late = 0; late < ranks; late += 3) {
+                    CAPTURE(late);
+                    question.start.assign(ranks, Duration::zero());
+                    question.start[late] = 1_ms;
+                    question.links = LinkModel::flows;
+                    CHECK(run(question).time == 1_ms + together);
+                    question.links = LinkModel::messages;
+                    const CollectiveRun messages = run(question);
+                    CHECK(messages.time <= 1_ms + together);
+                    CHECK(messages.finish[late] >= Time(1_ms));
+                    // What gathers or sums up all cannot end before the last has come.
+                    if (question.kind != CollectiveKind::all_reduce) continue;
+                    for (const Time finish : messages.finish) CHECK(finish > Time(1_ms));
+                }
+            }
+        }
+    }
+}
+
+// 4 ranks, 1 MiB, rank 3 late by 1 ms: rounds of 512, 256, 256, 512 KiB. Ranks 0 and 1 have met,
+// then wait for 2 and 3, which meet at 1 ms: all are as late as 3.
+// 3 of 4 MiB blocks: 1 MiB / 25 GB/s + 10 us = 51.94304 us. Pairwise, 3 meets 2, then 1, then 0;
+// the others have met already, but 0 and 1 in round 0 only: round 1 is 0<->2, 1<->3.
+TEST_CASE("rounds wait for a late partner") {
+    CollectiveQuestion question = question_of("halving_doubling", 4, 1_MiB, LinkModel::messages);
+    question.start = {Duration::zero(), Duration::zero(), Duration::zero(), 1_ms};
+    // 1.5 MiB / 25 GB/s = 62.91456 us.
+    for (const Time finish : run(question).finish) {
+        CHECK(finish == Time(1_ms + 62'914'560_ps + 40_us));
+    }
+    question = question_of("pairwise", 4, 4_MiB, LinkModel::messages);
+    question.kind = CollectiveKind::all_to_all;
+    question.start = {Duration::zero(), Duration::zero(), Duration::zero(), 1_ms};
+    for (const Time finish : run(question).finish) {
+        CHECK(finish == Time(1_ms + 3 * 51'943'040_ps));
+    }
 }
 
 TEST_CASE("every edge of a ring carries 2 (n - 1) / n of the bytes, no more and no less") {
@@ -235,6 +291,7 @@ TEST_CASE("small sizes take their latencies, and never less for more bytes") {
     for (const Algorithm* algorithm : algorithms()) {
         for (const LinkModel links : both) {
             CAPTURE(algorithm->name);
+            if (algorithm->refuse(all_reduce_in_node(8))) continue;
             Duration before{};
             for (const Bytes bytes : {0_B, 1_B, 7_B, 64_KiB, 65_KiB, 1_MiB}) {
                 const Duration time = run(question_of(algorithm->name, 8, bytes, links)).time;
@@ -277,6 +334,45 @@ TEST_CASE("auto takes ring or tree, whichever is faster") {
             CHECK(chosen.time == std::min(ring, tree));
             CHECK(chosen.algorithm == (tree < ring ? "tree" : "ring"));
         }
+    }
+}
+
+// 8 MB in 2 nodes of 4, switches in the nodes and one that joins all: a hierarchy sends 2 MB / 300
+// GB/s + 3 us = 9.666667 us six times in a node and 1 MB / 25 GB/s + 5 us = 45 us twice across.
+// Without nodes a ring has 14 steps of 45 us, in one node of 1 MB / 300 GB/s + 3 us.
+TEST_CASE("ranks in nodes use the links of both networks") {
+    for (const LinkModel links : both) {
+        CollectiveQuestion question = question_of("hierarchical", 8, Bytes{8'000'000}, links);
+        question.network.link.latency = 2500_ns;
+        CollectiveQuestion::Nodes nodes{.ranks = 4, .network = network_of("switch")};
+        nodes.network.link = {.bandwidth = 300_GBps, .latency = 1500_ns, .efficiency = 1.0};
+        question.nodes = nodes;
+        const CollectiveRun found = run(question);
+        CHECK(found.time == 6 * 9'666'667_ps + 2 * 45_us);
+        CHECK_FALSE(found.closed_form.has_value());
+        CHECK(found.wire_bytes_per_rank == Bytes{14'000'000});
+
+        question.nodes->ranks = 1;  // no nodes: all through the network
+        question.algorithm = algorithm_of("ring");
+        CHECK(run(question).time == 14 * 45_us);
+        question.nodes->ranks = 8;  // one node: nothing else
+        question.algorithm = algorithm_of("hierarchical");
+        CHECK(run(question).time == 14 * (3'333'334_ps + 3_us));
+    }
+}
+
+// 64 MiB at 25 GB/s everywhere: 5.033165 ms whether there are 2 in each of 8 nodes or 8 in each of
+// 2 (see the closed form's test); latencies of 8 us in a node and 10 us across, 2 and 14, or 14
+// and 2. At equal latencies the routes through node and network would tie, and fluid bytes take
+// both.
+TEST_CASE("a hierarchy of 2 x 8 moves its bytes as fast as one of 8 x 2") {
+    for (const LinkModel links : both) {
+        CollectiveQuestion question = question_of("hierarchical", 16, 64_MiB, links);
+        question.nodes = {.ranks = 2, .network = network_of("switch")};
+        question.nodes->network.link.latency = 4_us;
+        CHECK(run(question).time == 5'033'164'800_ps + 2 * 8_us + 14 * 10_us);
+        question.nodes->ranks = 8;
+        CHECK(run(question).time == 5'033'164'800_ps + 14 * 8_us + 2 * 10_us);
     }
 }
 
@@ -418,11 +514,23 @@ TEST_CASE("a wrong question is refused by the parameter's name") {
     question = question_of("ring", 4, 1_MiB);
     question.network.link.bandwidth = {};
     CHECK(refusal(question).starts_with("bandwidth: "));
+    question = question_of("ring", 6, 1_MiB);
+    question.nodes = {.ranks = 4, .network = network_of("switch")};
+    CHECK(refusal(question) == "per-node: 6 ranks are no whole number of nodes of 4");
+    question.nodes->ranks = 3;
+    question.nodes->network.link.bandwidth = {};
+    CHECK(refusal(question).starts_with("node.bandwidth: "));
     CHECK(refusal(question_of("ring", (1 << 20) + 1, 1_MiB)) ==
           "ranks: 1048577 ranks are too many; at most 1048576");
     CHECK(refusal(question_of("direct", 8192, 1_MiB)) ==
           "ranks: direct joins each of 8192 ranks with each other: 67100672 pairs are too many; at "
           "most 16777216");
+    question = question_of("pairwise", 8192, 1_MiB);
+    CHECK(refusal(question).starts_with("algorithm: pairwise does all_to_all and reduce_scatter"));
+    question.kind = CollectiveKind::all_to_all;
+    CHECK(refusal(question) ==
+          "ranks: pairwise joins each of 8192 ranks with each other: 67100672 pairs are too many; "
+          "at most 16777216");
     CHECK(refusal(question_of("ring", 4, Bytes{std::int64_t{1} << 60})) ==
           "bytes: 4 ranks can exchange 0 to 288230376151711744 bytes, not 1152921504606846976");
 }

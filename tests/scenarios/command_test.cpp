@@ -77,6 +77,13 @@ TEST_CASE("Wrong values of collective and curves are named by their option") {
         "1..256\n");
     check_refused("collective all_redce --ranks 8 --bytes 64MiB" + rest,
                   "fourfold: error: unknown collective 'all_redce'; did you mean 'all_reduce'?\n");
+    const std::string nodes = " --node-bandwidth 300GB/s --node-latency 1us";
+    check_refused("collective all_reduce --ranks 6 --bytes 64MiB --per-node 4" + nodes + rest,
+                  "fourfold: error: per-node: 6 ranks are no whole number of nodes of 4\n");
+    check_refused("collective all_reduce --ranks 6 --bytes 64MiB --per-node 3" + rest,
+                  "fourfold: error: --per-node requires --node-bandwidth\nSee fourfold --help.\n");
+    check_refused("collective all_reduce --ranks 6 --bytes 64MiB --per-node 2,3" + nodes + rest,
+                  "fourfold: error: --per-node: one number, as in 8\n");
     check_refused("curves idle --out x --schedule 1f1b,gpip",
                   "fourfold: error: --schedule: unknown schedule 'gpip'; did you mean 'gpipe'?\n");
     check_refused("curves idle --out x --micro-batches 5..2",

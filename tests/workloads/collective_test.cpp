@@ -230,6 +230,16 @@ constexpr std::uint32_t group_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
                                          11, 12, 13, 14, 15, 16, 17, 24, 64};
 constexpr Bytes buffer_sizes[] = {0_B, 1_B, 7_B, 64_KiB, 1_MiB + 1_B, 64_MiB};
 
+// A hierarchy: any that the members can be in. Others: no nodes, rotated rings are tested below.
+std::vector<std::uint32_t> node_sizes(const Algorithm& algorithm, std::uint32_t members) {
+    if (algorithm.name != "hierarchical") return {1};
+    std::vector<std::uint32_t> sizes;
+    for (std::uint32_t size = 1; size <= members; ++size) {
+        if (members % size == 0) sizes.push_back(size);
+    }
+    return sizes;
+}
+
 // Calls `test(algorithm, call)` for every entry of the catalog, kind and size that is not refused.
 template <class Test>
 void for_each_call(Test test) {
@@ -239,10 +249,13 @@ void for_each_call(Test test) {
                 for (const Bytes bytes : buffer_sizes) {
                     CollectiveCall call = call_of(kind, members, bytes);
                     call.root = members / 3;
-                    if (algorithm->refuse(call)) continue;
-                    INFO(algorithm->name, " ", name_of(kind), " members ", members, " bytes ",
-                         bytes.value);
-                    test(*algorithm, call);
+                    for (const std::uint32_t per_node : node_sizes(*algorithm, members)) {
+                        call.per_node = per_node;
+                        if (algorithm->refuse(call)) continue;
+                        INFO(algorithm->name, " ", name_of(kind), " members ", members,
+                             " per node ", per_node, " bytes ", bytes.value);
+                        test(*algorithm, call);
+                    }
                 }
             }
         }
@@ -422,6 +435,278 @@ TEST_CASE("A ring's steps, member by member") {
     CHECK(last.arrived == 5);
 }
 
+// ---- Contents, not only counts: whose data a member's pieces hold, as sets of bits.
+
+TEST_CASE("Halving and doubling bring every member the data of all, once") {
+    const Algorithm& algorithm = find("halving_doubling");
+    constexpr std::int64_t piece = 1'000;
+    struct Holder {
+        std::uint32_t first, last;        // the pieces that it works on
+        std::vector<std::uint64_t> data;  // by piece: whose
+    };
+    for (const CollectiveKind kind : all_kinds()) {
+        for (const std::uint32_t n : group_sizes) {
+            const std::uint32_t core = std::bit_floor(n);
+            const CollectiveCall call = call_of(kind, n, {piece * core});
+            if (algorithm.refuse(call)) continue;
+            CAPTURE(name_of(kind));
+            CAPTURE(n);
+            const bool gathers = kind == CollectiveKind::all_gather;
+            std::vector<Holder> holders;
+            for (std::uint32_t member = 0; member < n; ++member) {
+                const std::uint64_t own = std::uint64_t{1} << member;
+                Holder holder{0, core, std::vector<std::uint64_t>(core, gathers ? 0 : own)};
+                if (gathers) {
+                    holder = {member, member + 1, holder.data};
+                    holder.data[member] = own;
+                }
+                holders.push_back(holder);
+            }
+            const StepPlan plan = algorithm.plan(call);
+            const std::uint32_t steps = algorithm.rule.count(plan, 0, 0);
+            const std::uint32_t folds = n > core ? 1 : 0;
+            const auto levels = static_cast<std::uint32_t>(std::bit_width(core)) - 1;
+            const std::uint32_t halvings = folds + (gathers ? 0 : levels);
+            for (std::uint32_t k = 0; k < steps; ++k) {
+                const std::vector<Holder> before = holders;
+                for (std::uint32_t member = 0; member < n; ++member) {
+                    const Step step = algorithm.rule.step(plan, 0, member, k);
+                    if (step.to == nobody) continue;
+                    REQUIRE(algorithm.rule.step(plan, 0, step.to, k).from == member);
+                    const Holder& sender = before[member];
+                    Holder& receiver = holders[step.to];
+                    const std::uint32_t size = sender.last - sender.first;
+                    const bool unfolds = folds > 0 && k + 1 == steps;
+                    if (k < folds) {
+                        REQUIRE(step.bytes == call.bytes);
+                        holders[member].last = 0;
+                    } else if (k < halvings) {  // the lower of two keeps the lower half
+                        REQUIRE(step.bytes.value == piece * size / 2);
+                        REQUIRE(before[step.to].first == sender.first);
+                        REQUIRE(before[step.to].last == sender.last);
+                        const std::uint32_t middle = sender.first + size / 2;
+                        (step.to < member ? receiver.last : receiver.first) = middle;
+                    } else if (unfolds) {
+                        REQUIRE(step.bytes == call.bytes);
+                        receiver = sender;
+                        continue;
+                    } else {
+                        REQUIRE(step.bytes.value == piece * size);
+                        REQUIRE((sender.last == receiver.first || sender.first == receiver.last));
+                        receiver.first = std::min(receiver.first, sender.first);
+                        receiver.last = std::max(receiver.last, sender.last);
+                        for (std::uint32_t at = sender.first; at < sender.last; ++at) {
+                            receiver.data[at] = sender.data[at];
+                        }
+                        continue;
+                    }
+                    for (std::uint32_t at = receiver.first; at < receiver.last; ++at) {
+                        REQUIRE((receiver.data[at] & sender.data[at]) == 0);
+                        receiver.data[at] |= sender.data[at];
+                    }
+                }
+            }
+            const std::uint64_t all = ~std::uint64_t{0} >> (64 - n);
+            for (std::uint32_t member = 0; member < n; ++member) {
+                const bool scatters = kind == CollectiveKind::reduce_scatter;
+                CHECK(holders[member].first == (scatters ? member : 0));
+                CHECK(holders[member].last == (scatters ? member + 1 : core));
+                for (std::uint32_t at = holders[member].first; at < holders[member].last; ++at) {
+                    CHECK(holders[member].data[at] == (gathers ? std::uint64_t{1} << at : all));
+                }
+            }
+        }
+    }
+}
+
+// Members of a hierarchy in any order of their steps and of messages on different ways: what a
+// member sends is right only if what it needs has arrived.
+TEST_CASE("A hierarchy brings every member the data of all, whoever is late") {
+    constexpr std::uint32_t seed = 79;
+    INFO("seed ", seed);
+    std::mt19937 random(seed);
+    const Algorithm& algorithm = find("hierarchical");
+    for (std::uint32_t i = 0; i < 600; ++i) {
+        const auto g = 2 + static_cast<std::uint32_t>(random() % 4);
+        const auto m = 1 + static_cast<std::uint32_t>(random() % 5);
+        const std::uint32_t n = g * m;
+        CollectiveCall call = call_of(all_kinds()[random() % 3], n, {n * 10});
+        call.per_node = g;
+        CAPTURE(name_of(call.kind));
+        CAPTURE(g);
+        CAPTURE(m);
+        const bool scatters = call.kind != CollectiveKind::all_gather;
+        const bool gathers = call.kind != CollectiveKind::reduce_scatter;
+        const std::uint32_t in_node = scatters ? g - 1 : 0;
+        const std::uint32_t across = scatters && gathers ? 2 * (m - 1) : m - 1;
+        // Chunk c of a node's g has the pieces c m .. c m + m - 1, one for each node. After
+        // scattering, member a of node b is left with chunk a + 1 and its piece b + 1.
+        const auto chunk_of = [&](std::uint32_t member) { return (member % g + 1) % g; };
+        const auto piece_of_member = [&](std::uint32_t member) {
+            return chunk_of(member) * m + (member / g + 1) % m;
+        };
+        struct Message {
+            std::uint32_t from, to, k;
+            std::uint8_t inbox;
+            std::vector<std::uint64_t> data;
+        };
+        struct State {
+            std::uint32_t next = 0;
+            std::uint32_t inbox[2] = {0, 0};
+            std::vector<std::uint64_t> data;
+        };
+        std::vector<State> members(n);
+        for (std::uint32_t member = 0; member < n; ++member) {
+            const std::uint64_t own = std::uint64_t{1} << member;
+            members[member].data.assign(n, scatters ? own : 0);
+            members[member].data[piece_of_member(member)] = own;
+        }
+        // The pieces that a step sends, and whether they are sums already.
+        const auto pieces_of = [&](std::uint32_t member, std::uint32_t k) {
+            const auto back = [](std::uint32_t from, std::uint32_t by, std::uint32_t of) {
+                return (from + of - by % of) % of;
+            };
+            std::vector<std::uint32_t> pieces;
+            if (k >= in_node && k - in_node < across) {
+                const std::uint32_t first = scatters ? member / g : member / g + 1;
+                pieces.push_back(chunk_of(member) * m + back(first, k - in_node, m));
+            } else {
+                const std::uint32_t chunk = k < in_node
+                                                ? back(member % g, k, g)
+                                                : back(member % g + 1, k - in_node - across, g);
+                for (std::uint32_t at = 0; at < m; ++at) pieces.push_back(chunk * m + at);
+            }
+            return pieces;
+        };
+        const std::uint32_t reductions = scatters ? in_node + m - 1 : 0;
+
+        const StepPlan plan = algorithm.plan(call);
+        std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Message>> ways;
+        const auto advance = [&](std::uint32_t member) {
+            State& state = members[member];
+            for (; state.next < algorithm.rule.count(plan, 0, member); ++state.next) {
+                const Step step = algorithm.rule.step(plan, 0, member, state.next);
+                if (state.inbox[step.wait_inbox] < step.arrived) return;
+                Message message{member, step.to, state.next, step.inbox, {}};
+                const auto pieces = pieces_of(member, state.next);
+                REQUIRE(step.bytes.value == static_cast<std::int64_t>(10 * pieces.size()));
+                for (const std::uint32_t at : pieces) message.data.push_back(state.data[at]);
+                ways[{member, step.to}].push_back(message);
+            }
+        };
+        std::vector<std::uint32_t> late(n);
+        for (std::uint32_t member = 0; member < n; ++member) late[member] = member;
+        while (!late.empty() || !ways.empty()) {
+            if (!late.empty() && random() % 4 == 0) {
+                std::swap(late[random() % late.size()], late.back());
+                const std::uint32_t member = late.back();
+                late.pop_back();
+                advance(member);
+                continue;
+            }
+            if (ways.empty()) continue;
+            const auto way =
+                std::next(ways.begin(), static_cast<std::int64_t>(random() % ways.size()));
+            const Message message = way->second.front();
+            way->second.pop_front();
+            if (way->second.empty()) ways.erase(way);
+            State& receiver = members[message.to];
+            ++receiver.inbox[message.inbox];
+            const auto pieces = pieces_of(message.from, message.k);
+            for (std::size_t at = 0; at < pieces.size(); ++at) {
+                std::uint64_t& mine = receiver.data[pieces[at]];
+                if (message.k < reductions) REQUIRE((mine & message.data[at]) == 0);
+                mine = message.k < reductions ? mine | message.data[at] : message.data[at];
+            }
+            if (std::ranges::find(late, message.to) == late.end()) advance(message.to);
+        }
+        const std::uint64_t all = ~std::uint64_t{0} >> (64 - n);
+        for (std::uint32_t member = 0; member < n; ++member) {
+            REQUIRE(members[member].next == algorithm.rule.count(plan, 0, member));
+            for (std::uint32_t other = 0; other < n; ++other) {
+                if (!gathers && other != member) continue;
+                const std::uint64_t whose = scatters ? all : std::uint64_t{1} << other;
+                REQUIRE(members[member].data[piece_of_member(other)] == whose);
+            }
+        }
+    }
+}
+
+TEST_CASE("In pairwise rounds every member meets every other once") {
+    const Algorithm& algorithm = find("pairwise");
+    for (const std::uint32_t n : group_sizes) {
+        CAPTURE(n);
+        const StepPlan plan = algorithm.plan(call_of(CollectiveKind::all_to_all, n, {n * 10}));
+        std::map<std::pair<std::uint32_t, std::uint32_t>, int> met;
+        for (std::uint32_t k = 0; k < algorithm.rule.count(plan, 0, 0); ++k) {
+            for (std::uint32_t member = 0; member < n; ++member) {
+                const Step step = algorithm.rule.step(plan, 0, member, k);
+                REQUIRE(algorithm.rule.step(plan, 0, step.to, k).from == member);
+                REQUIRE(step.bytes == 10_B);
+                if (std::has_single_bit(n)) REQUIRE(step.to == step.from);
+                ++met[{member, step.to}];
+            }
+        }
+        CHECK(met.size() == std::size_t{n} * (n - 1));
+    }
+}
+
+// A block for the member d after its source moves on by 2^k in the rounds k of the 1 bits of d.
+TEST_CASE("Bruck's rounds bring every block of an all-to-all where it belongs") {
+    const Algorithm& algorithm = find("bruck");
+    using Block = std::pair<std::uint32_t, std::uint32_t>;  // from, to
+    for (const std::uint32_t n : group_sizes) {
+        CAPTURE(n);
+        const StepPlan plan = algorithm.plan(call_of(CollectiveKind::all_to_all, n, {n * 10}));
+        std::vector<std::vector<Block>> held(n);
+        for (std::uint32_t from = 0; from < n; ++from) {
+            for (std::uint32_t to = 0; to < n; ++to) held[from].push_back({from, to});
+        }
+        for (std::uint32_t k = 0; k < algorithm.rule.count(plan, 0, 0); ++k) {
+            const auto before = held;
+            for (auto& blocks : held) blocks.clear();
+            for (std::uint32_t member = 0; member < n; ++member) {
+                const Step step = algorithm.rule.step(plan, 0, member, k);
+                REQUIRE(algorithm.rule.step(plan, 0, step.to, k).from == member);
+                std::int64_t moved = 0;
+                for (const Block& block : before[member]) {
+                    const bool moves = ((block.second + n - block.first) % n >> k) % 2 == 1;
+                    held[moves ? step.to : member].push_back(block);
+                    moved += moves ? 1 : 0;
+                }
+                REQUIRE(step.bytes.value == 10 * moved);
+            }
+        }
+        for (std::uint32_t member = 0; member < n; ++member) {
+            CHECK(held[member].size() == n);
+            for (const Block& block : held[member]) REQUIRE(block.second == member);
+        }
+    }
+}
+
+TEST_CASE("Bruck's rounds bring every piece of an all-gather to all, once") {
+    const Algorithm& algorithm = find("bruck");
+    for (const std::uint32_t n : group_sizes) {
+        CAPTURE(n);
+        const StepPlan plan = algorithm.plan(call_of(CollectiveKind::all_gather, n, {n * 10}));
+        std::vector<std::vector<std::uint32_t>> held(n);
+        for (std::uint32_t member = 0; member < n; ++member) held[member] = {member};
+        for (std::uint32_t k = 0; k < algorithm.rule.count(plan, 0, 0); ++k) {
+            const auto before = held;
+            for (std::uint32_t member = 0; member < n; ++member) {
+                const Step step = algorithm.rule.step(plan, 0, member, k);
+                REQUIRE(algorithm.rule.step(plan, 0, step.to, k).from == member);
+                const auto first = before[member].begin();
+                held[step.to].insert(held[step.to].end(), first, first + step.bytes.value / 10);
+            }
+        }
+        for (std::uint32_t member = 0; member < n; ++member) {
+            REQUIRE(held[member].size() == n);
+            for (std::uint32_t i = 0; i < n; ++i) CHECK(held[member][i] == (member + i) % n);
+        }
+    }
+}
+
 // ---- Numbers worked by hand: ceil(S / n) / 25 GB/s + 10 us, 2 (n - 1) times.
 
 TEST_CASE("A ring all-reduce of 64 MiB takes 4.837620 ms with 8 members, 25.823466 ms with 1024") {
@@ -438,6 +723,53 @@ TEST_CASE("A ring all-reduce of 64 MiB takes 4.837620 ms with 8 members, 25.8234
     // 10 (1 MiB / 25 GB/s + 10 us)
     CHECK(find("ring").closed_form(call_of(CollectiveKind::all_reduce, 6, 6_MiB), port_25) ==
           519'430'400_ps);
+}
+
+// 8 members, 64 MiB: pieces of 8 MiB / 25 GB/s = 335.54432 us, seven of them each way.
+// 7 members fold 3 into 4: halves and quarters, 2 * 3/4 * 64 MiB, and twice the whole of it.
+TEST_CASE("Halving and doubling takes 2 log2 n latencies and the bytes of a ring") {
+    const auto time = [](CollectiveKind kind, std::uint32_t n) {
+        return find("halving_doubling").closed_form(call_of(kind, n, 64_MiB), port_25).count();
+    };
+    CHECK(time(CollectiveKind::all_reduce, 8) == 14LL * 335'544'320 + 6 * 10'000'000);
+    CHECK(time(CollectiveKind::reduce_scatter, 8) == 7LL * 335'544'320 + 3 * 10'000'000);
+    CHECK(time(CollectiveKind::all_gather, 8) == 7LL * 335'544'320 + 3 * 10'000'000);
+    CHECK(time(CollectiveKind::all_reduce, 7) == (12 + 16) * 335'544'320LL + 6 * 10'000'000);
+}
+
+// astra-sim issue 150: (2, 8) and (8, 2) differ, and must not. 64 MiB, 16 members:
+// 2 in each of 8 nodes: 1/2 S + 2 * 7/8 * S/2 + 1/2 S = 15/8 S and 1 + 14 + 1 latencies;
+// 8 in each of 2 nodes: 7/8 S + 2 * 1/2 * S/8 + 7/8 S = 15/8 S and 7 + 2 + 7 latencies.
+TEST_CASE("A hierarchy of 2 x 8 takes as long as one of 8 x 2: 5.033165 ms and 16 latencies") {
+    const Algorithm& algorithm = find("hierarchical");
+    CollectiveCall call = call_of(CollectiveKind::all_reduce, 16, 64_MiB);
+    const auto ring = [](CollectiveKind kind, std::uint32_t n, Bytes bytes) {
+        return find("ring").closed_form(call_of(kind, n, bytes), port_25);
+    };
+    for (const std::uint32_t g : {2U, 8U}) {
+        CAPTURE(g);
+        call.per_node = g;
+        CHECK(algorithm.closed_form(call, port_25).count() == 5'033'164'800 + 16 * 10'000'000);
+        CHECK(algorithm.closed_form(call, port_25) ==
+              ring(CollectiveKind::reduce_scatter, g, call.bytes) +
+                  ring(CollectiveKind::all_reduce, 16 / g, {call.bytes.value / g}) +
+                  ring(CollectiveKind::all_gather, g, call.bytes));
+    }
+}
+
+// Blocks of 1 MiB / 25 GB/s = 41.94304 us. All-to-all: pairwise sends one to each of 7; Bruck's
+// rounds send 4 each. Of 6 members, the blocks for 1 3 5, 2 3 and 4 5 after: 7 in all.
+TEST_CASE("Bruck trades bytes for latencies, pairwise does not") {
+    const auto time = [](std::string_view name, CollectiveKind kind, std::uint32_t n) {
+        const CollectiveCall call = call_of(kind, n, {std::int64_t{n} << 20});
+        return find(name).closed_form(call, port_25).count();
+    };
+    CHECK(time("pairwise", CollectiveKind::all_to_all, 8) == 7 * (41'943'040 + 10'000'000));
+    CHECK(time("pairwise", CollectiveKind::reduce_scatter, 8) == 7 * (41'943'040 + 10'000'000));
+    CHECK(time("bruck", CollectiveKind::all_to_all, 8) == 12 * 41'943'040 + 3 * 10'000'000);
+    CHECK(time("bruck", CollectiveKind::all_to_all, 6) == 7 * 41'943'040 + 3 * 10'000'000);
+    CHECK(time("bruck", CollectiveKind::all_gather, 8) == 7 * 41'943'040 + 3 * 10'000'000);
+    CHECK(time("bruck", CollectiveKind::all_gather, 6) == 5 * 41'943'040 + 3 * 10'000'000);
 }
 
 TEST_CASE("Twice the bytes take twice the time beyond the latencies") {
@@ -469,8 +801,10 @@ TEST_CASE("Small all-reduces are monotone in their size and never below their la
         CAPTURE(algorithm->name);
         Duration last{};
         for (const Bytes bytes : {0_B, 1_B, 7_B, 64_KiB}) {
-            const Duration time =
-                algorithm->closed_form(call_of(CollectiveKind::all_reduce, 8, bytes), port_25);
+            CollectiveCall call = call_of(CollectiveKind::all_reduce, 8, bytes);
+            call.per_node = 4;
+            if (algorithm->refuse(call)) continue;
+            const Duration time = algorithm->closed_form(call, port_25);
             CHECK(time >= last);
             CHECK(time >= 2 * 10_us);
             last = time;
@@ -485,13 +819,17 @@ TEST_CASE("Small all-reduces are monotone in their size and never below their la
 // 100 MB, 8 members, 50 GB/s: at least 2 * 7/8 * 100 MB / 50 GB/s = 3.5 ms.
 TEST_CASE("No algorithm beats the bandwidth of the ports") {
     const EqualLinks links{.rate = 50_GBps, .latency = Duration{}};
-    const CollectiveCall call = call_of(CollectiveKind::all_reduce, 8, {100'000'000});
+    CollectiveCall call = call_of(CollectiveKind::all_reduce, 8, {100'000'000});
     CHECK(bandwidth_bound(call, links) == 3'500_us);
+    for (const char* name : {"ring", "direct", "halving_doubling"}) {
+        CHECK(find(name).closed_form(call, links) == 3'500_us);
+    }
+    call.per_node = 4;
+    CHECK(find("hierarchical").closed_form(call, links) == 3'500_us);
     for (const Algorithm* algorithm : algorithms()) {
+        if (algorithm->refuse(call)) continue;
         CHECK(algorithm->closed_form(call, links) >= 3'500_us);
     }
-    CHECK(find("ring").closed_form(call, links) == 3'500_us);
-    CHECK(find("direct").closed_form(call, links) == 3'500_us);
 }
 
 // Nobody is in charge in a ring, and that is why it scales: from 8 to 64 members without latency
@@ -561,6 +899,49 @@ TEST_CASE("A tree alone takes the longest path through its rounds, whatever its 
         };
         REQUIRE(tree.alone(call, hop).count() == round_recursion(tree, call, hop).count());
     }
+}
+
+TEST_CASE("Rounds alone take the longest path through them, whatever their edges") {
+    constexpr std::uint32_t seed = 80;
+    INFO("seed ", seed);
+    std::mt19937 random(seed);
+    for (std::uint32_t i = 0; i < 600; ++i) {
+        CollectiveCall call;
+        call.kind = all_kinds()[random() % 5];
+        call.members = 1 + static_cast<std::uint32_t>(random() % 40);
+        call.bytes = {static_cast<std::int64_t>(random() % 1'000'000)};
+        for (const char* name : {"halving_doubling", "pairwise", "bruck"}) {
+            const Algorithm& algorithm = find(name);
+            if (algorithm.refuse(call)) continue;
+            CAPTURE(name);
+            CAPTURE(name_of(call.kind));
+            CAPTURE(call.members);
+            RandomHops hops(static_cast<std::uint32_t>(random()));
+            const auto hop = [&](std::uint32_t from, std::uint32_t to, Bytes bytes) {
+                return hops(from, to, bytes);
+            };
+            REQUIRE(algorithm.alone(call, hop).count() ==
+                    round_recursion(algorithm, call, hop).count());
+        }
+    }
+}
+
+// Two nodes of 2, pieces of 1 B. Inside nodes 2 B take 2, across 1 B takes 10, member 0's way
+// across 30; no latencies. Scatter: all at 2. Across: 0 and 2 exchange, 30 and 10 from 2 on, so
+// that member 2 has it at 32 and member 0 at 12; then 0's own port is free at 32, and its second
+// message comes at 62, while 2 sends at 32 and 0 has it at 42. Gather: 2 sends at 62.
+TEST_CASE("A hierarchy alone takes the longest path through its phases") {
+    const auto hop = [](std::uint32_t from, std::uint32_t to, Bytes bytes) {
+        const bool across = from / 2 != to / 2;
+        return Hop{Duration(bytes.value * (!across ? 1 : from == 0 ? 30 : 10)), Duration{}};
+    };
+    CollectiveCall call = call_of(CollectiveKind::all_reduce, 4, 4_B);
+    call.per_node = 2;
+    CHECK(find("hierarchical").alone(call, hop) == Duration(64));
+    call.kind = CollectiveKind::reduce_scatter;
+    CHECK(find("hierarchical").alone(call, hop) == Duration(32));
+    call.kind = CollectiveKind::all_gather;  // across first
+    CHECK(find("hierarchical").alone(call, hop) == Duration(32));
 }
 
 // Member 0's port is three times as slow. Its 3 sends queue at it: 3 * 30, then the longest
@@ -829,21 +1210,44 @@ TEST_CASE("Algorithms and kinds are found by their names, and others get the clo
     CHECK(name_of(CollectiveKind::broadcast) == "broadcast");
     CHECK(find_algorithm("rign").error().what == "unknown algorithm 'rign'; did you mean 'ring'?");
     CHECK(find_algorithm("hypercube").error().what ==
-          "unknown algorithm 'hypercube'; known: ring, tree, direct, central");
+          "unknown algorithm 'hypercube'; known: ring, tree, direct, central, halving_doubling, "
+          "hierarchical, pairwise, bruck");
+    CHECK(find_algorithm("pairwize").error().what ==
+          "unknown algorithm 'pairwize'; did you mean 'pairwise'?");
     CHECK(find_collective_kind("allreduce").error().what ==
           "unknown collective 'allreduce'; did you mean 'all_reduce'?");
 }
 
 TEST_CASE("A call that an algorithm does not do is refused with the reason") {
-    CHECK(find("tree").refuse(call_of(CollectiveKind::all_gather, 8, 1_MiB)) ==
-          "tree does all_reduce and broadcast, in which all members get the same; all_gather gives "
-          "each member its own part, for which ring and direct send fewer bytes");
+    const auto refusal = [](std::string_view name, CollectiveKind kind, std::uint32_t members) {
+        return find(name).refuse(call_of(kind, members, 1_MiB));
+    };
+    CHECK(refusal("tree", CollectiveKind::all_gather, 8) ==
+          "tree does all_reduce and broadcast, in which all members get the same; where each gets "
+          "its own part, ring and direct send fewer bytes");
+    CHECK(refusal("halving_doubling", CollectiveKind::all_gather, 6) ==
+          "halving_doubling does reduce_scatter and all_gather of 2, 4, 8, ... members, not of 6");
+    CHECK(refusal("halving_doubling", CollectiveKind::broadcast, 8) ==
+          "halving_doubling does all_reduce, reduce_scatter and all_gather, not broadcast");
+    CHECK(refusal("hierarchical", CollectiveKind::all_to_all, 8) ==
+          "hierarchical does all_reduce, reduce_scatter and all_gather, not all_to_all");
+    CHECK(refusal("hierarchical", CollectiveKind::all_reduce, 8) ==
+          "hierarchical needs several members in every node, and as many in each");
+    CHECK(find("hierarchical").refuse({.members = 8, .per_node = 3}) ==
+          "hierarchical needs several members in every node, and as many in each");
+    CHECK(refusal("pairwise", CollectiveKind::all_reduce, 8) ==
+          "pairwise does all_to_all and reduce_scatter, in which every member has a block for "
+          "every other, not all_reduce");
+    CHECK(refusal("bruck", CollectiveKind::all_reduce, 8) ==
+          "bruck does all_to_all and all_gather, not all_reduce");
     for (const Algorithm* algorithm : algorithms()) {
         CHECK(algorithm->refuse({.members = 0}) == "a collective needs at least 1 member");
         CHECK(algorithm->refuse({.members = 8, .root = 8}) ==
               "root 8 is none of the 8 members, which count from 0");
         CHECK(algorithm->refuse({.members = 8, .bytes = {-1}}) == "-1 bytes are less than nothing");
-        CHECK_FALSE(algorithm->refuse(call_of(CollectiveKind::all_reduce, 1, 0_B)).has_value());
+        CHECK(std::ranges::any_of(all_kinds(), [&](CollectiveKind kind) {
+            return !algorithm->refuse(call_of(kind, 1, 0_B));
+        }));
     }
 }
 

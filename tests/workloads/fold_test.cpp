@@ -164,7 +164,7 @@ TrainingStep random_step(Draw& draw) {
                      .collective_edge = 0.3};
         step.fabric = {.message_overhead = 25_us};
     }
-    const auto algorithm = draw.of<std::size_t>({0, 0, 0, 1, 2, 3, 4});
+    const auto algorithm = draw.of<std::size_t>({0, 0, 0, 1, 2, 3, 4, 5, 6});
     if (algorithm > 0) step.algorithm = algorithms()[algorithm - 1];
     return step;
 }

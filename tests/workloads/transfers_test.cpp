@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,20 @@ struct Bench {
         const auto made = transfers.collective(members, kind, bytes, root);
         REQUIRE(made.has_value());
         return draft.transfer(*made);
+    }
+
+    /// One call, of a program that holds nothing else; nothing can be added after it.
+    Timeline run(GroupId members, CollectiveKind kind, Bytes bytes, LinkModel links) {
+        const auto made = transfers.collective(members, kind, bytes, root);
+        REQUIRE(made.has_value());
+        const CollectiveId call = draft.add_collective(*made);
+        std::uint32_t member = 0;
+        for (const DeviceId device : transfers.members(members)) {
+            draft.part(draft.add_stream(device, 0), call, member++);
+        }
+        const Result<Program> program = seal(std::move(draft));
+        REQUIRE_MESSAGE(program.has_value(), (program ? "" : program.error().what));
+        return run_audited(graph, *program, links);
     }
 
     Graph graph;
@@ -146,6 +161,56 @@ TEST_CASE("a group uses the ports of all its members in a node, where nodes have
     CHECK(made.plan.channels == 4);
     for (const LinkUse& use : made.uses) {
         if (bench.graph[use.link].rate == 25_GBps) CHECK(use.bytes.value == 14 * 250'000);
+    }
+}
+
+// Two nodes of 4, 8 MB: pieces of 1 MB. In a node 2 pieces of it, 2 MB / 300 GB/s + 3 us =
+// 9.666667 us, 3 + 3 times; across 1 MB / 25 GB/s + 5 us = 45 us, twice.
+TEST_CASE("a hierarchy takes its phases' time on the links of the nodes and of the fabric") {
+    const Duration scatter = 3 * 9'666'667_ps, across = 45_us;
+    const struct {
+        CollectiveKind kind;
+        Duration time;
+        std::int64_t in_node, on_fabric;  // sent by a member, MB
+    } cases[] = {{CollectiveKind::all_reduce, 2 * (scatter + across), 12, 2},
+                 {CollectiveKind::reduce_scatter, scatter + across, 6, 1},
+                 {CollectiveKind::all_gather, scatter + across, 6, 1}};
+    for (const auto& [kind, time, in_node, on_fabric] : cases) {
+        CAPTURE(name_of(kind));
+        for (const LinkModel links : {LinkModel::flows, LinkModel::messages}) {
+            Bench bench(cluster(2, 4), {}, {}, "hierarchical");
+            const GroupId all = bench.group(0, 8);
+            const Transfer made = bench.collective(all, kind, {8'000'000});
+            CHECK(made.alone == time);
+            CHECK(made.uses.size() == 2 * 16);
+            for (const LinkUse& use : made.uses) {
+                const bool fabric = bench.graph[use.link].rate == 25_GBps;
+                CHECK(use.bytes.value == 1'000'000 * (fabric ? on_fabric : in_node));
+            }
+            CHECK(ps(bench.run(all, kind, {8'000'000}, links).finish) == time.count());
+        }
+    }
+    // 4 ring members of 2 nodes each: 2 in a node, and 3 in each of 2.
+    Bench bench(cluster(2, 4), {}, {}, "hierarchical");
+    for (const GroupId group : {bench.group(0, 4, 2), bench.group(1, 6)}) {
+        const Transfer made = bench.collective(group, CollectiveKind::all_reduce, 1_MiB);
+        CHECK(made.rule == &(*find_algorithm("hierarchical"))->rule);
+    }
+    CHECK(bench.transfers.refusals().empty());
+}
+
+TEST_CASE("a group with nodes of unequal sizes is no hierarchy: auto chooses") {
+    for (const LinkModel links : {LinkModel::flows, LinkModel::messages}) {
+        Bench bench(cluster(2, 4), {}, {}, "hierarchical");
+        for (const GroupId group : {bench.group(2, 5), bench.group(0, 2, 4)}) {
+            const Transfer made = bench.collective(group, CollectiveKind::all_gather, 1_MiB);
+            CHECK(made.rule == &(*find_algorithm("ring"))->rule);
+        }
+        CHECK(bench.transfers.refusals() ==
+              std::set<std::string>{
+                  "hierarchical needs several members in every node, and as many in each"});
+        CHECK(ps(bench.run(bench.group(2, 5), CollectiveKind::all_gather, 1_MiB, links).finish) >
+              0);
     }
 }
 

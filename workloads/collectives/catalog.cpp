@@ -118,6 +118,26 @@ StepPlan plan_of(const CollectiveCall& call, Bytes piece) {
     return plan;
 }
 
+// finish(m, k) = max(finish(m, k - 1), of each message of m in round k: the later finish(., k - 1)
+// of its two ends + its time).
+Duration rounds_path(const StepRule& rule, const StepPlan& plan, HopFinder hop) {
+    FOURFOLD_CHECK(rule.pace == Pace::rendezvous && plan.channels == 1);
+    std::vector<Duration> finish(plan.members), before;
+    for (std::uint32_t round = 0; round < rule.count(plan, 0, 0); ++round) {
+        before = finish;
+        for (std::uint32_t member = 0; member < plan.members; ++member) {
+            const Step step = rule.step(plan, 0, member, round);
+            if (step.to == Step::nobody) continue;
+            const Hop edge = hop(member, step.to, step.bytes);
+            const Duration begin = std::max(before[member], before[step.to]);
+            const Duration end = add(begin, add(edge.serialise, edge.latency));
+            finish[member] = std::max(finish[member], end);
+            finish[step.to] = std::max(finish[step.to], end);
+        }
+    }
+    return std::ranges::max(finish);
+}
+
 void PortPhase::message(std::uint32_t from, std::uint32_t to, Hop hop) {
     sending_[from] = add(sending_[from], hop.serialise);
     receiving_[to] = add(receiving_[to], hop.serialise);

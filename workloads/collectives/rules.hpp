@@ -43,6 +43,9 @@ constexpr std::uint32_t member_after(std::uint32_t member, std::uint32_t distanc
     return distance < left ? member + distance : distance - left;
 }
 
+/// The longest path through the rounds of a rendezvous rule with one channel, on idle links.
+Duration rounds_path(const StepRule& rule, const StepPlan& plan, HopFinder hop);
+
 /// One phase in which a member's sends queue at its port and its receives at its port.
 class PortPhase {
   public:

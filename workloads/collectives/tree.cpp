@@ -33,8 +33,6 @@
 // many chunks nearly 2 S / rate. That is as much as a ring, with a latency for each round instead
 // of for each member.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -51,10 +49,8 @@ constexpr std::uint32_t nobody = Step::nobody;
 
 std::optional<std::string> refuse(const CollectiveCall& call) {
     if (call.kind != CollectiveKind::all_reduce && call.kind != CollectiveKind::broadcast) {
-        return fmt::format(
-            "tree does all_reduce and broadcast, in which all members get the same; {} gives each "
-            "member its own part, for which ring and direct send fewer bytes",
-            name_of(call.kind));
+        return "tree does all_reduce and broadcast, in which all members get the same; where each "
+               "gets its own part, ring and direct send fewer bytes";
     }
     return refuse_call(call);
 }
