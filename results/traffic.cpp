@@ -176,13 +176,10 @@ std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
             if (load(entry->second) > load(busiest->second)) busiest = entry;
         }
         const Sum& sum = busiest->second;
-        // Whether or not a group's members are simulated as one, it is known by its first.
-        DeviceId device = std::get<DeviceId>(busiest->first);
-        for (const auto& [id, count] : sum.transfers) {
-            if (key.point_to_point) break;
-            const Team& team = program.teams()[program.transfers()[id].team];
-            device = std::min(device, team.members.front());
-        }
+        // Whether or not it is simulated: the same name for all that are like it.
+        const DeviceId busiest_device = std::get<DeviceId>(busiest->first);
+        const DeviceId device =
+            lowered.fold ? lowered.fold->representative(busiest_device) : busiest_device;
         TrafficRow row{.axis = key.axis,
                        .operation = key.point_to_point ? "send" : std::string(name_of(key.kind)),
                        .operations = sum.operations,

@@ -25,8 +25,8 @@ struct TrafficRow {
     bool blocking = false;  // the device's next forward or backward kernel waits for it
     Duration window{};      // compute that runs while any is issued and not yet needed
     Duration transfer{};    // time in which its bytes move, of all operations
-    DeviceId device{};      // the busiest; of collectives the first member of its group
-    LinkId link{};          // the device's link that carries most of it
+    DeviceId device{};  // the busiest, or the first of those that are like it (workloads/fold.hpp)
+    LinkId link{};      // the device's link that carries most of it
     double link_share = 0;  // of what that link carries in the step
 
     [[nodiscard]] double bytes_per_operation() const {

@@ -17,8 +17,6 @@
 #include <algorithm>
 #include <map>
 
-#include "workloads/placement.hpp"
-
 namespace fourfold {
 namespace {
 
@@ -28,6 +26,7 @@ constexpr double tasks_max = 2e8;
 struct AxisClasses {
     std::vector<std::int64_t> first;   // coordinate, in order
     std::vector<std::int64_t> counts;  // of the class
+    std::vector<std::int64_t> of;      // each coordinate: the first of its class
 };
 
 // `blocks`: in coordinates of this axis.
@@ -46,6 +45,7 @@ AxisClasses classes_of(std::int64_t size, const std::vector<std::int64_t>& odd,
             classes.counts.push_back(0);
         }
         ++classes.counts[entry->second];
+        classes.of.push_back(classes.first[entry->second]);
     }
     return classes;
 }
@@ -69,9 +69,20 @@ bool aligned(std::int64_t product, const Graph& graph) {
 
 }  // namespace
 
+DeviceId Fold::representative(DeviceId device) const {
+    Seat seat = placement.seat(device);
+    for (const SplitAxis axis :
+         {SplitAxis::tensor, SplitAxis::context, SplitAxis::pipeline, SplitAxis::data}) {
+        const std::vector<std::int64_t>& other = stands_for[static_cast<std::size_t>(axis)];
+        seat[axis] = other[static_cast<std::size_t>(seat[axis])];
+    }
+    return placement.device(seat);
+}
+
 std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
     if (graph.blocks().empty()) return std::nullopt;
     const std::vector<Seat> odd = odd_seats(step, graph);
+    Fold fold{.devices = {}, .counts = {}, .placement = Placement(step.split), .stands_for = {}};
     std::vector<std::pair<Seat, std::int64_t>> chosen{{Seat{}, 1}};
     std::int64_t stride = 1;
     for (const SplitAxis axis : step.split.order) {
@@ -86,7 +97,8 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
             std::ranges::generate(own, [at = std::int64_t{0}]() mutable { return at++; });
             blocks = {1};
         }
-        const AxisClasses classes = classes_of(size, own, blocks);
+        AxisClasses classes = classes_of(size, own, blocks);
+        fold.stands_for[static_cast<std::size_t>(axis)] = std::move(classes.of);
         std::vector<std::pair<Seat, std::int64_t>> more;
         for (const auto& [seat, count] : chosen) {
             for (std::size_t i = 0; i < classes.first.size(); ++i) {
@@ -100,11 +112,11 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
         if (!aligned(stride, graph)) return std::nullopt;
     }
 
-    const Placement placement(step.split);
     std::vector<std::pair<DeviceId, std::int64_t>> devices;
-    for (const auto& [seat, count] : chosen) devices.emplace_back(placement.device(seat), count);
+    for (const auto& [seat, count] : chosen) {
+        devices.emplace_back(fold.placement.device(seat), count);
+    }
     std::ranges::sort(devices);
-    Fold fold;
     for (const auto& [device, count] : devices) {
         fold.devices.push_back(device);
         fold.counts.push_back(count);

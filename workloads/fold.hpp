@@ -6,11 +6,13 @@
 // the classes of the other axes. Nothing odd: one class each. One slow device: its own coordinate
 // on each axis, and those of its neighbours in the blocks that it lies in.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "topology/graph.hpp"
+#include "workloads/placement.hpp"
 #include "workloads/training_step.hpp"
 
 namespace fourfold {
@@ -18,6 +20,11 @@ namespace fourfold {
 struct Fold {
     std::vector<DeviceId> devices;     // to simulate, in order
     std::vector<std::int64_t> counts;  // how many each stands for, itself included
+    Placement placement;
+    std::array<std::vector<std::int64_t>, 4> stands_for;  // by axis: for each coordinate another
+
+    /// The one that stands for a device. Requires: the device has work.
+    [[nodiscard]] DeviceId representative(DeviceId device) const;
 };
 
 /// Classes of devices that behave alike in the fluid link model. Nothing where the graph promises

@@ -198,7 +198,7 @@ class Writer {
     Result<Lowered> seal_program() {
         Result<Program> program = seal(std::move(draft_));
         if (!program) return tl::unexpected(program.error());
-        return Lowered{std::move(*program), std::move(labels_), {}, {}, false, {}, {}, {}, 0};
+        return Lowered{std::move(*program), std::move(labels_), {}, {}, false, {}, {}, {}, {}, 0};
     }
 
   private:
@@ -881,15 +881,17 @@ std::string_view name_of(Lane lane) {
 
 Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding folding,
                       Detail detail) {
-    std::optional<Fold> fold;
-    if (folding != Folding::none) fold = fold_of(step, graph);
-    if (auto fits = check_tasks(step, fold); !fits) return tl::unexpected(fits.error());
-    if (!fold) return Lowering(step, graph, fold, detail).run();
-    Lowering folded(step, graph, fold, detail);
-    Result<Lowered> lowered = folded.run();
-    if (!lowered || folding == Folding::always || folded.folds_exactly()) return lowered;
-    if (tasks_of(step, std::nullopt) > exact_tasks_max) return lowered;
-    return Lowering(step, graph, std::nullopt, detail).run();
+    const std::optional<Fold> alike = fold_of(step, graph);
+    const std::optional<Fold> used = folding == Folding::none ? std::nullopt : alike;
+    if (auto fits = check_tasks(step, used); !fits) return tl::unexpected(fits.error());
+    Lowering lowering(step, graph, used, detail);
+    Result<Lowered> lowered = lowering.run();
+    const bool differs = folding == Folding::exact && used && !lowering.folds_exactly();
+    if (lowered && differs && tasks_of(step, std::nullopt) <= exact_tasks_max) {
+        lowered = Lowering(step, graph, std::nullopt, detail).run();
+    }
+    if (lowered) lowered->fold = alike;
+    return lowered;
 }
 
 void add_chain_traffic(const Lowered& lowered, Timeline& timeline) {

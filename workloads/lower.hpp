@@ -3,6 +3,7 @@
 // From a training step on a machine to the program that the simulator runs.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "sim/timeline.hpp"
 #include "topology/graph.hpp"
 #include "workloads/chain.hpp"
+#include "workloads/fold.hpp"
 #include "workloads/operations.hpp"
 #include "workloads/placement.hpp"
 #include "workloads/training_step.hpp"
@@ -52,6 +54,7 @@ struct Lowered {
     std::vector<DeviceId> devices;      // that have tasks, in order
     std::vector<std::int64_t> counts;   // how many each stands for, itself included
     bool folded = false;                // some stand for others
+    std::optional<Fold> fold;           // classes of like devices, folded or not
     std::vector<CollectiveKind> kinds;  // of each transfer that is a collective
     std::vector<Chain> chains;
     std::vector<std::string> refusals;  // why auto chose where an algorithm was given
