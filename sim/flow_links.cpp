@@ -5,12 +5,6 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-IdVector<LinkId, BytesPerSecond> rates_of(const Graph& graph) {
-    IdVector<LinkId, BytesPerSecond> rates(graph.links().size());
-    for (const LinkId link : rates.keys()) rates[link] = graph[link].rate;
-    return rates;
-}
-
 /// None: the activity is a mere delay.
 std::span<const LinkUse> uses_of(const Transfer& transfer) {
     if (transfer.alone == Duration::zero() || transfer.stream_bytes.value == 0) return {};
@@ -18,16 +12,43 @@ std::span<const LinkUse> uses_of(const Transfer& transfer) {
     return transfer.uses;
 }
 
+// Of a large graph a folded step uses few links: those are numbered on their own.
+class UsedLinks {
+  public:
+    explicit UsedLinks(const Run& run) : number_(run.graph.links().size(), none) {
+        for (const Transfer& transfer : run.program.transfers()) {
+            for (const LinkUse& use : uses_of(transfer)) {
+                if (number_[use.link] != none) continue;
+                number_[use.link] = rates_.push_back(run.graph[use.link].rate);
+            }
+        }
+    }
+    [[nodiscard]] const IdVector<LinkId, BytesPerSecond>& rates() const { return rates_; }
+    [[nodiscard]] std::vector<LinkUse> numbered(std::span<const LinkUse> uses) const {
+        std::vector<LinkUse> numbered(uses.begin(), uses.end());
+        for (LinkUse& use : numbered) use.link = number_[use.link];
+        return numbered;
+    }
+
+  private:
+    static constexpr LinkId none{~std::uint32_t{0}};
+    IdVector<LinkId, LinkId> number_;
+    IdVector<LinkId, BytesPerSecond> rates_;
+};
+
 }  // namespace
 
-FlowLinks::FlowLinks(Run& run)
+FlowLinks::FlowLinks(Run& run) : FlowLinks(run, UsedLinks(run)) {}
+
+template <class Used>
+FlowLinks::FlowLinks(Run& run, const Used& used)
     : run_(run),
-      shares_(rates_of(run.graph)),
+      shares_(used.rates()),
       links_(run.graph.links().size()),
       arrived_(run.program.collectives().size(), 0) {
     for (const Transfer& transfer : run.program.transfers()) {
-        kinds_.push_back(
-            shares_.add_kind(transfer.alone, transfer.stream_bytes, uses_of(transfer)));
+        kinds_.push_back(shares_.add_kind(transfer.alone, transfer.stream_bytes,
+                                          used.numbered(uses_of(transfer))));
     }
 }
 

@@ -23,6 +23,9 @@ class FlowLinks {
     void settle();
 
   private:
+    template <class Used>
+    FlowLinks(Run& run, const Used& used);
+
     __extension__ using Wide = __int128;
 
     struct Activity {
