@@ -16,6 +16,18 @@ void append(std::vector<Operation>& operations, std::vector<Operation> more) {
     std::move(more.begin(), more.end(), std::back_inserter(operations));
 }
 
+// All layers are alike.
+void append_layer(std::vector<Operation>& operations, const std::vector<Operation>& each,
+                  std::int64_t layer) {
+    if (operations.size() + each.size() > operations.capacity()) {
+        operations.reserve(4 * (operations.size() + each.size()));
+    }
+    for (const Operation& operation : each) {
+        operations.push_back(operation);
+        operations.back().layer = static_cast<std::int32_t>(layer);
+    }
+}
+
 bool is_head_gradient(const Operation& operation) {
     return operation.site == Site::head && operation.pass == Pass::weight_gradient;
 }
@@ -25,16 +37,18 @@ std::vector<Operation> kernels(const TrainingStep& step, const StageAction& acti
     const LayerRange layers = layers_of(step, action.stage);
     if (action.kind == ActionKind::forward) {
         if (has_embedding(step, action.stage)) append(operations, embedding_forward(step));
+        const std::vector<Operation> each = layer_forward(step, 0);
         for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
-            append(operations, layer_forward(step, static_cast<std::int32_t>(layer)));
+            append_layer(operations, each, layer);
         }
         if (has_head(step, action.stage)) append(operations, head_forward(step));
         return operations;
     }
     if (has_head(step, action.stage)) append(operations, head_backward(step));
     if (step.defer_head_gradient) std::erase_if(operations, is_head_gradient);
+    const std::vector<Operation> each = layer_backward(step, 0);
     for (std::int64_t layer = layers.end; layer-- > layers.begin;) {
-        append(operations, layer_backward(step, static_cast<std::int32_t>(layer)));
+        append_layer(operations, each, layer);
     }
     if (has_embedding(step, action.stage)) append(operations, embedding_backward(step));
     if (action.kind != ActionKind::backward) {

@@ -2,6 +2,7 @@
 // description to its measures (lowering, simulating, measuring, traffic).
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <string>
@@ -51,6 +52,43 @@ void step(benchmark::State& state, const std::string& file) {
     state.counters["simulated_ms"] = 1e3 * to_seconds(time);
     state.counters["peak_memory"] = bytes_counter(peak_memory_bytes());
 }
+
+// A 175B step on nodes of 8: tensor 8, pipeline 8, 64 micro-batches; lowered and simulated, folding
+// included.
+void replicas(benchmark::State& state, int data, const std::string& perturbed) {
+    const std::string text = fmt::format(R"(
+model: gpt3-175b
+cluster: {{device: a100-sxm-80gb, nodes: {}, devices_per_node: 8,
+          node: {{shape: switch, link: nvlink3}}, fabric: {{shape: switch, link: hdr}}}}
+parallel: {{tensor: 8, pipeline: 8, data: {}}}
+batch: {{global: {}, micro: 1}}
+schedule: {{kind: 1f1b}}
+perturb: {}
+)",
+                                         8 * data, data, 64 * data, perturbed);
+    const auto catalog = embedded_catalog();
+    FOURFOLD_CHECK(catalog.has_value());
+    const auto scenario = parse_scenario(text, "replicas.yaml", {}, *catalog);
+    FOURFOLD_CHECK(scenario.has_value());
+    for ([[maybe_unused]] auto _ : state) {
+        const auto lowered =
+            lower(scenario->step, scenario->graph, Folding::exact, Detail::chains);
+        FOURFOLD_CHECK(lowered.has_value());
+        const auto timeline = simulate(scenario->graph, lowered->program, {});
+        FOURFOLD_CHECK(timeline.has_value());
+        state.counters["tasks"] = static_cast<double>(lowered->program.tasks());
+        state.counters["step_ms"] = 1e3 * to_seconds(timeline->finish.time_since_epoch());
+    }
+}
+BENCHMARK_CAPTURE(replicas, 1024_devices, 16, "[]")
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(replicas, 98304_devices, 1536, "[]")
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(replicas, 1024_devices_one_slow, 16, "[{slow_device: 17, factor: 1.3}]")
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
 
 const std::string quickstart = "scenarios/quickstart.yaml";
 const std::string megatron = "scenarios/published/megatron_sc21/145.6b.yaml";
