@@ -170,16 +170,21 @@ std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
     std::vector<TrafficRow> rows;
     for (auto entry = sums.begin(); entry != sums.end();) {
         const Key key = std::get<Key>(entry->first);
+        // Known by the first of those that are like it, whether or not they are all simulated.
         auto busiest = entry;
+        DeviceId device{};
         for (; entry != sums.end() && std::get<Key>(entry->first) == key; ++entry) {
             const auto load = [](const Sum& sum) { return std::pair{sum.wire, sum.operations}; };
-            if (load(entry->second) > load(busiest->second)) busiest = entry;
+            const DeviceId own = std::get<DeviceId>(entry->first);
+            const DeviceId known = lowered.fold ? lowered.fold->representative(own) : own;
+            const bool is_first = entry == busiest;
+            if (is_first || load(entry->second) > load(busiest->second) ||
+                (load(entry->second) == load(busiest->second) && known < device)) {
+                busiest = entry;
+                device = known;
+            }
         }
         const Sum& sum = busiest->second;
-        // Whether or not it is simulated: the same name for all that are like it.
-        const DeviceId busiest_device = std::get<DeviceId>(busiest->first);
-        const DeviceId device =
-            lowered.fold ? lowered.fold->representative(busiest_device) : busiest_device;
         TrafficRow row{.axis = key.axis,
                        .operation = key.point_to_point ? "send" : std::string(name_of(key.kind)),
                        .operations = sum.operations,

@@ -220,7 +220,7 @@ class Lowering {
           counts_(fold ? fold->counts : std::vector<std::int64_t>(devices_.size(), 1)),
           writer_(graph),
           transfers_(writer_.routes(), writer_.draft(), step.algorithm, step.node, step.fabric,
-                     fold ? devices_ : std::vector<DeviceId>{}) {
+                     fold ? &*fold : nullptr) {
         for (const DeviceId device : devices_) {
             const Seat seat = placement_.seat(device);
             if (seat.pipeline == 0) replicas_.push_back(replica_of(seat));
@@ -284,12 +284,22 @@ class Lowering {
         });
     }
 
-    // Whose transfers never share a link with those of another.
+    // Whose transfers never share a link with those of another, and never wait behind one of their
+    // own that the chain does not wait for.
     void find_lone_lanes() {
         for (const auto& [id, one] : traffic_) lone_lanes_.insert(one.lane);
         for (const auto& [id, one] : traffic_) {
             if (meets_others(one)) lone_lanes_.erase(one.lane);
         }
+        std::set<Lane> apart;
+        const auto look = [&](const Compiled& list) {
+            for (const Segment& segment : list.segments) {
+                if (!segment.blocking) apart.insert(lane_of(segment));
+            }
+        };
+        for (const auto& [key, list] : lists_) look(list);
+        for (const auto& [rank, list] : tails_) look(list);
+        std::erase_if(lone_lanes_, [&](const auto& lane) { return apart.contains(lane.first); });
     }
 
     static std::vector<DeviceId> all_devices(const Placement& placement) {

@@ -76,9 +76,18 @@ Team team_of_parts(std::span<const DeviceId> parts) {
 }
 
 // Each part stands for several members, of which the busiest counts.
-void keep_parts(std::size_t parts, Transfer& transfer) {
-    transfer.incoming.assign(parts, std::ranges::max(transfer.incoming));
-    transfer.sent.assign(parts, std::ranges::max(transfer.sent));
+void keep_parts(std::span<const DeviceId> members, std::span<const DeviceId> parts,
+                const Fold& fold, Transfer& transfer) {
+    std::vector<std::uint32_t> incoming(parts.size());
+    std::vector<Bytes> sent(parts.size());
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const auto part = std::ranges::lower_bound(parts, fold.representative(members[i]));
+        const auto place = static_cast<std::size_t>(part - parts.begin());
+        incoming[place] = std::max(incoming[place], transfer.incoming[i]);
+        sent[place] = std::max(sent[place], transfer.sent[i]);
+    }
+    transfer.incoming = std::move(incoming);
+    transfer.sent = std::move(sent);
 }
 
 // Members that share a node, if they are neighbours in rank order and all nodes have as many.
@@ -99,16 +108,15 @@ std::uint32_t members_per_node(std::span<const DeviceId> members, const Graph& g
 }  // namespace
 
 Transfers::Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algorithm,
-                     const TransportCosts& node, const TransportCosts& fabric,
-                     std::vector<DeviceId> simulated)
+                     const TransportCosts& node, const TransportCosts& fabric, const Fold* fold)
     : routes_(&routes),
       draft_(&draft),
       algorithm_(algorithm),
       node_(node),
       fabric_(fabric),
-      simulated_(std::move(simulated)) {
+      fold_(fold) {
     const Graph& graph = routes.graph();
-    all_uses_ = simulated_.empty() || std::ranges::any_of(graph.links(), [&](const Link& link) {
+    all_uses_ = fold_ == nullptr || std::ranges::any_of(graph.links(), [&](const Link& link) {
                     return !graph[link.from].is_device && !graph[link.to].is_device;
                 });
 }
@@ -120,10 +128,10 @@ GroupId Transfers::add_group(std::vector<DeviceId> members) {
     group.in_one_node = std::all_of(members.begin(), members.end(), [&](DeviceId member) {
         return same_node(member, members.front());
     });
-    if (simulated_.empty()) {
+    if (fold_ == nullptr) {
         group.parts = members;
     } else {
-        std::ranges::set_intersection(members, simulated_, std::back_inserter(group.parts));
+        std::ranges::set_intersection(members, fold_->devices, std::back_inserter(group.parts));
     }
     group.members = std::move(members);
     return groups_.push_back(std::move(group));
@@ -151,7 +159,7 @@ const Transfers::Way& Transfers::way(DeviceId from, DeviceId to) {
     const auto is_odd = [&](DeviceId device) {
         return std::ranges::binary_search(graph.odd(), device);
     };
-    if (simulated_.empty() || is_odd(from) || is_odd(to)) return own_way_ = make_way(from, to);
+    if (fold_ == nullptr || is_odd(from) || is_odd(to)) return own_way_ = make_way(from, to);
     std::uint64_t shared = 0;
     for (const std::uint32_t block : graph.blocks()) {
         shared = shared << 1 | (from.value / block == to.value / block ? 1 : 0);
@@ -162,7 +170,7 @@ const Transfers::Way& Transfers::way(DeviceId from, DeviceId to) {
 }
 
 Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
-    const Route& route = simulated_.empty() ? routes_->route(from, to) : *way(from, to).route;
+    const Route& route = fold_ == nullptr ? routes_->route(from, to) : *way(from, to).route;
     Hop found{Duration::zero(), route.latency};
     for (const Share& share : route.shares) {
         found.serialise =
@@ -172,7 +180,7 @@ Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
 }
 
 bool Transfers::is_simulated(DeviceId device) const {
-    return std::ranges::binary_search(simulated_, device);
+    return std::ranges::binary_search(fold_->devices, device);
 }
 
 bool Transfers::has_simulated_end(LinkId link) const {
@@ -313,7 +321,7 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             made.incoming[sent.to] += sent.messages;
             made.sent[member] += sent.bytes;
             const DeviceId from = devices[member], to = devices[sent.to];
-            if (!simulated_.empty()) {
+            if (fold_ != nullptr) {
                 loads.add(way(from, to), member, sent.to, sent.bytes, port_kinds_);
             }
             if (!all_uses_ && !is_simulated(from) && !is_simulated(to)) continue;
@@ -354,9 +362,9 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
                                       : team_of_parts(parts(group)));
     }
     made.team = team;
-    if (!whole) keep_parts(parts(group).size(), made);
+    if (!whole) keep_parts(devices, parts(group), *fold_, made);
     kinds_.push_back(kind);
-    even_.push_back(simulated_.empty() || loads.even(devices, routes_->graph()) ? 1 : 0);
+    even_.push_back(fold_ == nullptr || loads.even(devices, routes_->graph()) ? 1 : 0);
     return collectives_[key] = draft_->add_transfer(std::move(made));
 }
 

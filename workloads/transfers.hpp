@@ -15,6 +15,7 @@
 #include "sim/program.hpp"
 #include "topology/routes.hpp"
 #include "workloads/collectives/collective.hpp"
+#include "workloads/fold.hpp"
 #include "workloads/training_step.hpp"
 
 namespace fourfold {
@@ -26,13 +27,11 @@ class Transfers {
   public:
     /// `routes` and `draft` are borrowed and must outlive this. `algorithm`: of every collective,
     /// nullptr to choose for each. `node` and `fabric`: costs within a node and across nodes.
-    /// `simulated`: the devices that have tasks, in order, each for others that are like it
-    /// (workloads/fold.hpp); empty: all. Of collectives only simulated members take part, and use
-    /// their links; the others' links would hold up nobody earlier. Links between switches are used
-    /// by all.
+    /// `fold`: which devices have tasks; borrowed; nullptr: all. Of collectives only simulated
+    /// members take part, and use their links; the others' links would hold up nobody earlier.
+    /// Links between switches are used by all.
     Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algorithm,
-              const TransportCosts& node, const TransportCosts& fabric,
-              std::vector<DeviceId> simulated = {});
+              const TransportCosts& node, const TransportCosts& fabric, const Fold* fold = nullptr);
 
     /// A set of devices that does collectives, in rank order.
     GroupId add_group(std::vector<DeviceId> members);
@@ -108,7 +107,7 @@ class Transfers {
     ProgramDraft* draft_;
     const Algorithm* algorithm_;
     TransportCosts node_, fabric_;
-    std::vector<DeviceId> simulated_;
+    const Fold* fold_;
     bool all_uses_ = true;  // of collectives, not only those of simulated devices' links
     struct PortKind {
         BytesPerSecond rate;

@@ -71,8 +71,7 @@ perturb: {}
     const auto scenario = parse_scenario(text, "replicas.yaml", {}, *catalog);
     FOURFOLD_CHECK(scenario.has_value());
     for ([[maybe_unused]] auto _ : state) {
-        const auto lowered =
-            lower(scenario->step, scenario->graph, Folding::exact, Detail::chains);
+        const auto lowered = lower(scenario->step, scenario->graph, Folding::exact, Detail::chains);
         FOURFOLD_CHECK(lowered.has_value());
         const auto timeline = simulate(scenario->graph, lowered->program, {});
         FOURFOLD_CHECK(timeline.has_value());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "results/measure.hpp"
+#include "results/traffic.hpp"
 #include "tests/support/training.hpp"
 
 namespace fourfold {
@@ -61,13 +62,48 @@ struct Outcome {
     bool is_folded = false;
     std::size_t devices = 0;
     Measures measures;
+    std::vector<TrafficRow> traffic;
 };
 
 Outcome simulated(const TrainingStep& step, const Graph& graph, bool fold) {
     const Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none);
     REQUIRE_MESSAGE(lowered.has_value(), (lowered ? "" : lowered.error().what));
     const Timeline timeline = run_audited(graph, lowered->program, LinkModel::flows);
-    return {lowered->folded, lowered->devices.size(), measure(step, *lowered, timeline)};
+    return {lowered->folded, lowered->devices.size(), measure(step, *lowered, timeline),
+            traffic(graph, *lowered, timeline)};
+}
+
+// Chains of operations as one task change nothing that is reported: times, and the traffic table of
+// the whole step.
+void check_chains(const TrainingStep& step, const Graph& graph, const Outcome& whole) {
+    const Result<Lowered> lowered = lower(step, graph, Folding::exact, Detail::chains);
+    REQUIRE(lowered.has_value());
+    Result<Timeline> timeline = simulate(graph, lowered->program, {});
+    REQUIRE(timeline.has_value());
+    add_chain_traffic(*lowered, *timeline);
+    const Measures joined = measure(step, *lowered, *timeline);
+    CHECK(joined.step_time == whole.measures.step_time);
+    CHECK(joined.time == whole.measures.time);
+    const std::vector<TrafficRow> rows = traffic(graph, *lowered, *timeline);
+    REQUIRE(rows.size() == whole.traffic.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        CAPTURE(i);
+        const TrafficRow& a = rows[i];
+        const TrafficRow& b = whole.traffic[i];
+        CHECK(a.axis == b.axis);
+        CHECK(a.operation == b.operation);
+        CHECK(a.operations == b.operations);
+        CHECK(a.bytes == b.bytes);
+        CHECK(a.bytes_min == b.bytes_min);
+        CHECK(a.bytes_max == b.bytes_max);
+        CHECK(a.wire_bytes == b.wire_bytes);
+        CHECK(a.blocking == b.blocking);
+        CHECK(a.window == b.window);
+        CHECK(a.transfer == b.transfer);
+        CHECK(a.device == b.device);
+        CHECK(a.link == b.link);
+        CHECK(a.link_share == b.link_share);
+    }
 }
 
 /// Returns: whether the step could be folded.
@@ -83,6 +119,7 @@ bool same_folded(const TrainingStep& step, const Graph& graph) {
         CHECK(folded.measures.time[i] == whole.measures.time[i]);
     }
     CHECK(folded.measures.hfu == doctest::Approx(whole.measures.hfu).epsilon(1e-12));
+    if (folded.is_folded) check_chains(step, graph, whole);
     return folded.is_folded;
 }
 
