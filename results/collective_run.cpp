@@ -174,7 +174,7 @@ Result<CollectiveRun> run_collective(const CollectiveQuestion& question) {
     if (!prepared) return tl::unexpected(prepared.error());
     const Program& program = prepared->program;
     const Result<Timeline> timeline =
-        simulate(prepared->graph, program, {question.links, question.audit});
+        simulate(prepared->graph, program, {question.links, question.audit, question.quantum});
     if (!timeline) return tl::unexpected(timeline.error());
 
     CollectiveRun run;

@@ -78,8 +78,9 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     const bool fold = options.fold && options.links == LinkModel::flows;
     Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none);
     if (!lowered) return tl::unexpected(lowered.error());
-    Result<Timeline> timeline =
-        simulate(graph, lowered->program, {.links = options.links, .record_rates = options.audit});
+    Result<Timeline> timeline = simulate(
+        graph, lowered->program,
+        {.links = options.links, .record_rates = options.audit, .quantum = options.quantum});
     if (!timeline) return tl::unexpected(timeline.error());
     const Resources used = resources();
 
@@ -105,6 +106,9 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     evaluation.measures = measure(step, evaluation.lowered, evaluation.timeline);
     evaluation.traffic = traffic(graph, evaluation.lowered, evaluation.timeline);
     evaluation.warnings = idle_hardware(graph, evaluation);
+    if (options.quantum > Bytes{} && options.links == LinkModel::flows) {
+        evaluation.warnings.emplace_back(quantum_of_flows);
+    }
     for (Doubt& doubt : doubts_of(step, graph)) {
         evaluation.warnings.push_back(std::move(doubt.text));
     }

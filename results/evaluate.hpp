@@ -33,6 +33,7 @@ struct Evaluation {
 
 struct EvaluateOptions {
     LinkModel links = LinkModel::flows;
+    Bytes quantum{};           // see SimulateOptions
     bool audit = false;        // a fault it finds is a problem
     bool fold = true;          // simulate devices that behave alike once (workloads/fold.hpp)
     bool uncertainty = false;  // simulate again with other constants

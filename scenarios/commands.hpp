@@ -51,6 +51,7 @@ struct CalibrateOptions {
 
 struct CollectiveOptions {
     std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
+    std::string quantum;  // empty: whole messages
     ShapeParameters parameters;
     bool json = false;
 };

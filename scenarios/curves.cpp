@@ -132,12 +132,16 @@ int collective_command(const CollectiveOptions& options) {
     const auto bandwidth = rate_argument("--bandwidth", options.bandwidth);
     const auto latency = duration_argument("--latency", options.latency);
     const auto network = link_model(options.network);
-    if (const auto wrong =
-            first_problem(kind, algorithm, ranks, bytes, shape, bandwidth, latency, network)) {
+    const auto quantum = quantum_argument("--quantum", options.quantum);
+    if (const auto wrong = first_problem(kind, algorithm, ranks, bytes, shape, bandwidth, latency,
+                                         network, quantum)) {
         return refuse(*wrong);
     }
     if (ranks->size() != 1) {
         return refuse({"--ranks", "one number, as in 64; curves ring takes a list"});
+    }
+    if (*quantum > Bytes{} && *network == LinkModel::flows) {
+        fmt::print(stderr, "fourfold: warning: --quantum: {}\n", quantum_of_flows);
     }
     const auto run =
         run_collective({.kind = *kind,
@@ -149,6 +153,7 @@ int collective_command(const CollectiveOptions& options) {
                                     .link = {.bandwidth = *bandwidth, .latency = *latency},
                                     .parameters = options.parameters},
                         .links = *network,
+                        .quantum = *quantum,
                         .start = {}});
     if (!run) return refuse(run.error());
 

@@ -205,6 +205,7 @@ int run_main(int argc, char** argv) {
                                          .bandwidth = {},
                                          .latency = {},
                                          .network = "flows",
+                                         .quantum = {},
                                          .parameters = {}};
     CLI::App* collective = app.add_subcommand("collective", "time one collective");
     collective
@@ -220,6 +221,8 @@ int run_main(int argc, char** argv) {
     collective->add_option("--latency", collective_options.latency, "of each link")->required();
     add_shape_options(*collective, collective_options.parameters);
     collective->add_option("--network", collective_options.network, "flows or messages");
+    collective->add_option("--quantum", collective_options.quantum,
+                           "with messages: links serve those that wait in turns of, as in 4MiB");
     collective->add_flag("--json", collective_options.json, "print JSON");
     collective->callback([&] { code = collective_command(collective_options); });
 

@@ -213,6 +213,11 @@ void read_details(Fields& scenario, TrainingStep& step) {
     collectives.look_up("algorithm", Need::required, step.algorithm, "auto", find_algorithm);
 }
 
+void read_quantum(Fields& scenario, Bytes& into) {
+    if (!scenario.bytes("quantum", Need::optional, into, "4 MiB")) return;
+    if (const auto fine = check_quantum(into); !fine) scenario.error("quantum", fine.error().what);
+}
+
 // ------------------------------------------------------------------------ measured, perturbed
 
 std::optional<MeasuredTimes> read_times(Fields& measured, std::string_view key) {
@@ -424,6 +429,7 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
 
         fields.choice<LinkModel>("network", "network model", Need::optional, scenario.links,
                                  {{"flows", LinkModel::flows}, {"messages", LinkModel::messages}});
+        read_quantum(fields, scenario.quantum);
         slow_links = read_perturb(fields, cluster.devices, step);
         scenario.published = read_published(fields);
     }

@@ -28,6 +28,7 @@ struct Scenario {
     Graph graph;  // slow links already slowed
     TrainingStep step;
     LinkModel links = LinkModel::flows;
+    Bytes quantum{};  // 0: links serve whole messages
     std::optional<Published> published;
 };
 

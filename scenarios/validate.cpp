@@ -83,7 +83,8 @@ Result<ValidationRow> compare(const Subject& subject) {
     const Scenario& scenario = *subject.scenario;
     const TrainingStep& step = scenario.step;
     const Result<Evaluation> evaluation =
-        evaluate(step, scenario.graph, {.links = scenario.links, .uncertainty = true});
+        evaluate(step, scenario.graph,
+                 {.links = scenario.links, .quantum = scenario.quantum, .uncertainty = true});
     if (!evaluation) return tl::unexpected(evaluation.error());
     std::optional<Interval> interval;
     if (const auto& known = evaluation->uncertainty) interval = {known->low, known->high};

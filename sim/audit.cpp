@@ -191,12 +191,12 @@ class Auditor {
         }
     }
 
-    // A part cannot be over before its own messages have left, one after the other on each link.
+    // A part cannot be over before the bytes of its own messages have left on each link.
     void add_steps(CollectiveId id, IdVector<LinkId, Bytes>& carried) {
         const Transfer& about = program_.transfer_of(id);
         const Team& team = program_.teams()[about.team];
         for (std::uint32_t member = 0; member < team.members.size(); ++member) {
-            std::map<LinkId, Duration> leaving;
+            std::map<LinkId, Bytes> leaving;
             for (std::uint32_t channel = 0; channel < about.plan.channels; ++channel) {
                 const std::uint32_t steps = about.rule->count(about.plan, channel, member);
                 for (std::uint32_t k = 0; k < steps; ++k) {
@@ -206,7 +206,7 @@ class Auditor {
                          ++p) {
                         if (team.peers[p].to != step.to) continue;
                         const LinkId first = team.links[team.peers[p].path_begin];
-                        leaving[first] += step.bytes / graph_[first].rate;
+                        leaving[first] += step.bytes;
                         for (std::uint32_t l = team.peers[p].path_begin; l < team.peers[p].path_end;
                              ++l) {
                             carried[team.links[l]] += step.bytes;
@@ -215,7 +215,8 @@ class Auditor {
                 }
             }
             const TaskId part = program_.parts(id)[member];
-            for (const auto& [link, time] : leaving) {
+            for (const auto& [link, bytes] : leaving) {
+                const Duration time = bytes / graph_[link].rate;
                 expect(span(part) >= time, "part {} takes {} ps, its messages alone {} ps",
                        part.value, span(part).count(), time.count());
             }

@@ -1,6 +1,7 @@
 #include "sim/message_links.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "topology/check.hpp"
 
@@ -23,6 +24,7 @@ MessageLinks::MessageLinks(Run& run)
       free_at_(run.graph.links().size()),
       call_of_(run.program.collectives().size(), ~std::uint32_t{0}),
       member_of_(run.program.tasks(), 0) {
+    if (run.options.quantum > Bytes{}) turns_.emplace(run, run.options.quantum);
     for (const CollectiveId id : run.program.collectives().keys()) {
         std::uint32_t member = 0;
         for (const TaskId part : run.program.parts(id)) member_of_[part] = member++;
@@ -33,6 +35,9 @@ void MessageLinks::on_event(Event event) {
     switch (event.kind) {
         case hop:
             heads_.push_back(event.subject);
+            break;
+        case link_free:
+            turns_->wake({event.subject});
             break;
         case delivery:
             deliver(event.subject);
@@ -67,6 +72,7 @@ void MessageLinks::on_event(Event event) {
 }
 
 void MessageLinks::settle() {
+    if (turns_) return serve_in_turns();
     const auto earlier = [this](std::uint32_t a, std::uint32_t b) {
         return messages_[a].order < messages_[b].order;
     };
@@ -75,6 +81,15 @@ void MessageLinks::settle() {
     }
     for (const std::uint32_t slot : heads_) serve(slot);
     heads_.clear();
+}
+
+void MessageLinks::serve_in_turns() {
+    std::ranges::sort(heads_, {}, [this](std::uint32_t piece) {
+        return std::pair(messages_[turns_->message_of(piece)].order, piece);
+    });
+    for (const std::uint32_t piece : heads_) turns_->join(piece);
+    heads_.clear();
+    for (const auto& [message, at] : turns_->serve()) leave_source(messages_[message], at);
 }
 
 // ---- Messages on links
@@ -86,13 +101,14 @@ void MessageLinks::start(TaskId send) {
 
 void MessageLinks::inject(const Message& message) {
     if (free_messages_.empty()) {
-        heads_.push_back(static_cast<std::uint32_t>(messages_.size()));
-        messages_.push_back(message);
-    } else {
-        heads_.push_back(free_messages_.back());
-        messages_[free_messages_.back()] = message;
-        free_messages_.pop_back();
+        free_messages_.push_back(static_cast<std::uint32_t>(messages_.size()));
+        messages_.emplace_back();
     }
+    const std::uint32_t slot = free_messages_.back();
+    free_messages_.pop_back();
+    messages_[slot] = message;
+    heads_.push_back(turns_ ? turns_->enter(slot, {message.next, message.end}, message.bytes)
+                            : slot);
 }
 
 void MessageLinks::serve(std::uint32_t slot) {
@@ -111,14 +127,7 @@ void MessageLinks::serve(std::uint32_t slot) {
 
     if (message.at_source) {
         message.at_source = false;
-        if (message.from == Step::nobody) {
-            run_.queue.push(free, {send_end, message.order.task.value});
-        } else {
-            Member& sender = call(message.collective).members[message.from];
-            sender.sending_until = std::max(sender.sending_until, free);
-            --sender.unserved;
-            maybe_end(message.collective, message.from);
-        }
+        leave_source(message, free);
     }
     message.tail += link.spec.latency;
     if (message.next == message.end) {
@@ -126,6 +135,17 @@ void MessageLinks::serve(std::uint32_t slot) {
     } else {
         run_.queue.push(run_.after((head - now) + link.spec.latency), {hop, slot});
     }
+}
+
+void MessageLinks::leave_source(const Message& message, Time at) {
+    if (message.from == Step::nobody) {
+        run_.queue.push(at, {send_end, message.order.task.value});
+        return;
+    }
+    Member& sender = call(message.collective).members[message.from];
+    sender.sending_until = std::max(sender.sending_until, at);
+    --sender.unserved;
+    maybe_end(message.collective, message.from);
 }
 
 void MessageLinks::deliver(std::uint32_t slot) {

@@ -4,15 +4,18 @@
 // served. Cut-through: a message occupies a link for bytes / rate from when its head gets there,
 // and the head goes on `latency` later; the tail is never ahead of what the links before it let
 // through. Heads that reach a link in the same instant are served by (source device, task, channel,
-// step), so that no result depends on the order of events.
+// step), so that no result depends on the order of events. With a quantum, links serve the messages
+// that wait for them in turns instead (link_turns.hpp).
 //
 // A collective is worked through member by member, each its own list of steps (sim/steps.hpp).
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/link_model.hpp"
+#include "sim/link_turns.hpp"
 
 namespace fourfold {
 
@@ -83,6 +86,8 @@ class MessageLinks {
 
     void inject(const Message& message);
     void serve(std::uint32_t slot);
+    void serve_in_turns();
+    void leave_source(const Message& message, Time at);
     void deliver(std::uint32_t slot);
 
     Run& run_;
@@ -93,7 +98,8 @@ class MessageLinks {
     std::vector<std::uint32_t> free_calls_;
     std::vector<Message> messages_;
     std::vector<std::uint32_t> free_messages_;
-    std::vector<std::uint32_t> heads_;  // messages whose head is at a link in this instant
+    std::vector<std::uint32_t> heads_;  // messages (in turns: pieces) at a link in this instant
+    std::optional<LinkTurns> turns_;    // with a quantum
 };
 
 }  // namespace fourfold

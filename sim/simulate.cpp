@@ -69,7 +69,7 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
     std::vector<TaskId> done, ready;
     IdVector<TaskId, std::uint32_t> pending(program.tasks());
     IdVector<TaskId, std::uint8_t> ended(program.tasks(), 0);
-    Run state{graph, program, queue, timeline, done};
+    Run state{graph, program, queue, timeline, done, options};
     Links links(state);
     std::size_t open = program.tasks();
 
@@ -155,6 +155,13 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
 }
 
 }  // namespace
+
+Result<void> check_quantum(Bytes quantum) {
+    constexpr Bytes quantum_min = 1_KiB;
+    if (quantum >= quantum_min) return {};
+    return problem("quantum", fmt::format("a quantum of {} makes too many pieces; at least {}",
+                                          to_text(quantum), to_text(quantum_min)));
+}
 
 Result<Timeline> simulate(const Graph& graph, const Program& program,
                           const SimulateOptions& options) {

@@ -16,7 +16,15 @@ enum class LinkModel : std::uint8_t {
 struct SimulateOptions {
     LinkModel links = LinkModel::flows;
     bool record_rates = false;  // for `audit`: the fluid model's speeds over time
+    Bytes quantum{};            // messages: of which links serve those that wait in turns; 0: whole
 };
+
+/// Refuses a quantum that makes too many pieces, or none.
+Result<void> check_quantum(Bytes quantum);
+
+/// What to tell those who give flows a quantum.
+inline constexpr std::string_view quantum_of_flows =
+    "the quantum changes nothing: flows share links from byte to byte, messages wait";
 
 /// Runs the program to its end. A problem if it cannot finish (the text is the cycle of who waits
 /// for whom) or if a time leaves the range of `duration_limit`.

@@ -37,7 +37,8 @@ void step(benchmark::State& state, const std::string& file) {
     Duration time{};
     for ([[maybe_unused]] auto _ : state) {
         const auto evaluation =
-            evaluate(scenario.step, scenario.graph, {.links = scenario.links, .audit = false});
+            evaluate(scenario.step, scenario.graph,
+                     {.links = scenario.links, .quantum = scenario.quantum, .audit = false});
         if (!evaluation) {
             state.SkipWithError(evaluation.error().what.c_str());
             return;

@@ -77,6 +77,9 @@ TEST_CASE("Wrong values of collective and curves are named by their option") {
         "1..256\n");
     check_refused("collective all_redce --ranks 8 --bytes 64MiB" + rest,
                   "fourfold: error: unknown collective 'all_redce'; did you mean 'all_reduce'?\n");
+    check_refused("collective all_reduce --ranks 8 --bytes 64MiB --quantum 4B" + rest,
+                  "fourfold: error: --quantum: a quantum of 4 B makes too many pieces; at least "
+                  "1 KiB\n");
     check_refused("curves idle --out x --schedule 1f1b,gpip",
                   "fourfold: error: --schedule: unknown schedule 'gpip'; did you mean 'gpipe'?\n");
     check_refused("curves idle --out x --micro-batches 5..2",
