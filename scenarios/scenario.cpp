@@ -282,6 +282,21 @@ SlowDevice read_slow_device(Fields& item, std::int64_t devices) {
     return slow;
 }
 
+void read_jitter(Fields& scenario, Jitter& into) {
+    constexpr Reals spread{.min = 0, .max = 1, .above_min = false, .example = "0.02"};
+    Fields jitter(scenario, "jitter", Need::optional, "{compute: 0.02, links: 0.01, seed: 7}");
+    if (!jitter.present()) return;
+    jitter.number("compute", Need::optional, into.compute, spread);
+    jitter.number("links", Need::optional, into.links, spread);
+    std::int64_t seed = 0;
+    jitter.integer("seed", Need::optional, seed, {0, std::int64_t{1} << 53, 7});
+    into.seed = static_cast<std::uint64_t>(seed);
+    if (jitter.has("compute") || jitter.has("links")) return;
+    jitter.error("",
+                 "jitter needs 'compute' or 'links', which are relative standard deviations; write "
+                 "for example 'compute: 0.02'");
+}
+
 std::vector<SlowLink> read_perturb(Fields& scenario, std::int64_t devices, TrainingStep& step) {
     std::vector<SlowLink> slow_links;
     std::set<std::uint32_t> slow_devices;
@@ -430,6 +445,7 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
         fields.choice<LinkModel>("network", "network model", Need::optional, scenario.links,
                                  {{"flows", LinkModel::flows}, {"messages", LinkModel::messages}});
         read_quantum(fields, scenario.quantum);
+        read_jitter(fields, step.jitter);
         slow_links = read_perturb(fields, cluster.devices, step);
         scenario.published = read_published(fields);
     }

@@ -12,11 +12,13 @@ LinkTurns::LinkTurns(Run& run, Bytes quantum)
     FOURFOLD_CHECK(quantum > Bytes{});
 }
 
-std::uint32_t LinkTurns::enter(std::uint32_t message, std::span<const LinkId> path, Bytes bytes) {
+std::uint32_t LinkTurns::enter(std::uint32_t message, std::span<const LinkId> path, Bytes bytes,
+                               double stretch) {
     if (message >= courses_.size()) courses_.resize(message + 1);
     Course& course = courses_[message];
     course.path = path;
     course.bytes = bytes;
+    course.stretch = stretch;
     course.whole_tail = {};
     course.whole = true;
     course.turns.assign(path.size(), Turn{});
@@ -119,21 +121,27 @@ void LinkTurns::serve_next(LinkId id) {
     const std::uint32_t slot = take_piece(mine);
     Piece& piece = pieces_[slot];
 
-    if (begins || port.free_at != now) {
+    const Duration latency = stretched(link.spec.latency, course.stretch);
+    if (begins || port.free_at != now || course.stretch != 1) {
         port.busy_since = now;
         port.busy_with = {};
     }
     port.busy_with += piece.bytes;
-    const Time end = run_.after((port.busy_since - now) + port.busy_with / link.rate);
+    const Time end =
+        run_.after((port.busy_since - now) + stretched(port.busy_with / link.rate, course.stretch));
     if (run_.out_of_range) return;
     port.free_at = end;
+    if (course.stretch != 1) {
+        port.busy_since = end;
+        port.busy_with = {};
+    }
     mine.passed += piece.bytes;
     run_.timeline.carried[id] += piece.bytes;
     run_.timeline.busy[id] += end - now;
 
     if (begins) {
-        const Time whole = run_.after(course.bytes / link.rate);
-        course.whole_tail = std::max(course.whole_tail, whole) + link.spec.latency;
+        const Time whole = run_.after(stretched(course.bytes / link.rate, course.stretch));
+        course.whole_tail = std::max(course.whole_tail, whole) + latency;
     } else if (port.served != place) {
         course.whole = false;
     }
@@ -142,9 +150,9 @@ void LinkTurns::serve_next(LinkId id) {
     if (!is_last) port.serving = place;
     if (is_last && place.hop == 0) departures_.push_back({place.message, end});
 
-    piece.tail = std::max(piece.tail, end) + link.spec.latency;
+    piece.tail = std::max(piece.tail, end) + latency;
     if (++piece.hop < course.path.size()) {
-        run_.queue.push(run_.after(link.spec.latency), {hop, slot});
+        run_.queue.push(run_.after(latency), {hop, slot});
         return;
     }
     if (is_last) {

@@ -28,7 +28,8 @@ class LinkTurns {
     /// A message whose head is at the first link of `path`, which is borrowed until it is
     /// delivered. `message`: any number that is not on its way. Returns: the piece that `join`
     /// takes.
-    std::uint32_t enter(std::uint32_t message, std::span<const LinkId> path, Bytes bytes);
+    std::uint32_t enter(std::uint32_t message, std::span<const LinkId> path, Bytes bytes,
+                        double stretch);
     [[nodiscard]] std::uint32_t message_of(std::uint32_t piece) const {
         return pieces_[piece].message;
     }
@@ -71,6 +72,7 @@ class LinkTurns {
     struct Course {  // of one message
         std::span<const LinkId> path;
         Bytes bytes;
+        double stretch;
         Time whole_tail;  // when it is over, if nobody comes between
         bool whole;
         std::vector<Turn> turns;  // of each link

@@ -49,6 +49,7 @@ void MessageLinks::on_event(Event event) {
                     .next = sent.path.data(),
                     .end = sent.path.data() + sent.path.size(),
                     .bytes = sent.bytes,
+                    .stretch = run_.program.stretch(send),
                     .tail = {},
                     .at_source = true,
                     .inbox = 0,
@@ -96,7 +97,8 @@ void MessageLinks::serve_in_turns() {
 
 void MessageLinks::start(TaskId send) {
     const Transfer& sent = run_.program.transfers()[run_.program.transfer(send)];
-    run_.queue.push(run_.after(sent.overhead), {send_start, send.value});
+    run_.queue.push(run_.after(stretched(sent.overhead, run_.program.stretch(send))),
+                    {send_start, send.value});
 }
 
 void MessageLinks::inject(const Message& message) {
@@ -107,8 +109,9 @@ void MessageLinks::inject(const Message& message) {
     const std::uint32_t slot = free_messages_.back();
     free_messages_.pop_back();
     messages_[slot] = message;
-    heads_.push_back(turns_ ? turns_->enter(slot, {message.next, message.end}, message.bytes)
-                            : slot);
+    heads_.push_back(
+        turns_ ? turns_->enter(slot, {message.next, message.end}, message.bytes, message.stretch)
+               : slot);
 }
 
 void MessageLinks::serve(std::uint32_t slot) {
@@ -116,7 +119,8 @@ void MessageLinks::serve(std::uint32_t slot) {
     const LinkId id = *message.next++;
     const Link& link = run_.graph[id];
     const Time now = run_.queue.now();
-    const Duration occupied = message.bytes / link.rate;
+    const Duration occupied = stretched(message.bytes / link.rate, message.stretch);
+    const Duration latency = stretched(link.spec.latency, message.stretch);
     const Time head = std::max(now, free_at_[id]);
     const Time free = run_.after((head - now) + occupied);
     if (run_.out_of_range) return;  // and nothing may be added up any more
@@ -129,11 +133,11 @@ void MessageLinks::serve(std::uint32_t slot) {
         message.at_source = false;
         leave_source(message, free);
     }
-    message.tail += link.spec.latency;
+    message.tail += latency;
     if (message.next == message.end) {
         run_.queue.push(run_.after(message.tail - now), {delivery, slot});
     } else {
-        run_.queue.push(run_.after((head - now) + link.spec.latency), {hop, slot});
+        run_.queue.push(run_.after((head - now) + latency), {hop, slot});
     }
 }
 
@@ -175,7 +179,8 @@ void MessageLinks::deliver(std::uint32_t slot) {
 void MessageLinks::join(TaskId part) {
     const CollectiveId id = run_.program.collective(part);
     if (call_of_[id] == ~std::uint32_t{0}) open_call(id);
-    run_.queue.push(run_.after(transfer(id).start), {part_start, part.value});
+    run_.queue.push(run_.after(stretched(transfer(id).start, run_.program.stretch(id))),
+                    {part_start, part.value});
 }
 
 void MessageLinks::open_call(CollectiveId id) {
@@ -277,6 +282,7 @@ void MessageLinks::send_step(CollectiveId id, std::uint32_t channel, std::uint32
             .next = team.links.data() + path.path_begin,
             .end = team.links.data() + path.path_end,
             .bytes = step.bytes,
+            .stretch = run_.program.stretch(id),
             .tail = {},
             .at_source = true,
             .inbox = step.inbox,

@@ -40,6 +40,7 @@ class MessageLinks {
         const LinkId* next;  // the link that its head is at, or on its way to
         const LinkId* end;   // of the path
         Bytes bytes;
+        double stretch;
         Time tail;       // when its last byte has passed the links so far
         bool at_source;  // its head is at the first link
         std::uint8_t inbox;

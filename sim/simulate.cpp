@@ -92,7 +92,9 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
             case TaskKind::receive: {
                 const TaskId send = program.partner(task);
                 timeline.begin[task] =
-                    timeline.begin[send] + program.transfers()[program.transfer(send)].latency;
+                    timeline.begin[send] +
+                    stretched(program.transfers()[program.transfer(send)].latency,
+                              program.stretch(send));
                 timeline.end[task] = queue.now();
                 done.push_back(task);
                 break;
