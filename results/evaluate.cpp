@@ -78,15 +78,17 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     const bool fold = options.fold && options.links == LinkModel::flows;
     Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none);
     if (!lowered) return tl::unexpected(lowered.error());
-    Result<Timeline> timeline = simulate(
-        graph, lowered->program,
-        {.links = options.links, .record_rates = options.audit, .quantum = options.quantum});
+    const SimulateOptions simulated{.links = options.links,
+                                    .record_rates = options.audit,
+                                    .changes = options.changes,
+                                    .quantum = options.quantum};
+    Result<Timeline> timeline = simulate(graph, lowered->program, simulated);
     if (!timeline) return tl::unexpected(timeline.error());
     const Resources used = resources();
 
     if (options.audit) {
         const std::vector<std::string> faults =
-            audit(graph, lowered->program, *timeline, options.links);
+            audit(graph, lowered->program, *timeline, simulated);
         if (!faults.empty()) return problem("", "the audit failed: " + faults.front());
     }
     Evaluation evaluation{.lowered = std::move(*lowered),

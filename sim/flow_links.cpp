@@ -29,6 +29,10 @@ FlowLinks::FlowLinks(Run& run)
         kinds_.push_back(
             shares_.add_kind(transfer.alone, transfer.stream_bytes, uses_of(transfer)));
     }
+    for (std::uint32_t i = 0; i < run.options.changes.size(); ++i) {
+        FOURFOLD_CHECK(run.options.changes[i].bandwidth > 0, "flows do not leave a failed link");
+        run.queue.push(run.options.changes[i].at, {link_change, i});
+    }
 }
 
 void FlowLinks::start(TaskId send) {
@@ -79,6 +83,11 @@ void FlowLinks::end(ActivityId id) {
 void FlowLinks::on_event(Event event) {
     if (event.kind == arrival) {
         run_.done.push_back({event.subject});
+        return;
+    }
+    if (event.kind == link_change) {
+        const LinkChange& change = run_.options.changes[event.subject];
+        shares_.set_rate(change.link, changed_rate(run_.graph[change.link], change.bandwidth));
         return;
     }
     FOURFOLD_DCHECK(event.kind == activity_end);

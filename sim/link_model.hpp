@@ -8,6 +8,7 @@
 // It writes the tasks that are done to `done`; simulate() then frees what waited for them.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/event_queue.hpp"
@@ -28,6 +29,7 @@ enum EventKind : std::uint32_t {
     send_end,      // messages; subject: send, its last byte has passed the first link
     part_start,    // messages; subject: part, its start-up time is over
     part_end,      // messages; subject: part
+    link_change,   // fluid; subject: one of the options' changes
     link_free,     // messages in turns; subject: link that others wait for
 };
 
@@ -39,6 +41,7 @@ struct Run {
     std::vector<TaskId>& done;
     const SimulateOptions& options;
     bool out_of_range = false;
+    std::string cut_off = {};  // who has no route any more
 
     /// now + delay, or now with `out_of_range` set if that is beyond what time can hold.
     [[nodiscard]] Time after(Duration delay) {

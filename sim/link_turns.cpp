@@ -7,9 +7,12 @@
 
 namespace fourfold {
 
-LinkTurns::LinkTurns(Run& run, Bytes quantum)
-    : run_(run), quantum_(quantum), ports_(run.graph.links().size()) {
+LinkTurns::LinkTurns(Run& run, const LinkChanges& changes, Bytes quantum)
+    : run_(run), changes_(changes), quantum_(quantum), ports_(run.graph.links().size()) {
     FOURFOLD_CHECK(quantum > Bytes{});
+    for (const LinkChange& change : run.options.changes) {
+        FOURFOLD_CHECK(change.bandwidth > 0, "pieces do not leave a failed link");
+    }
 }
 
 std::uint32_t LinkTurns::enter(std::uint32_t message, std::span<const LinkId> path, Bytes bytes,
@@ -127,8 +130,9 @@ void LinkTurns::serve_next(LinkId id) {
         port.busy_with = {};
     }
     port.busy_with += piece.bytes;
+    const Duration busy = stretched(port.busy_with / link.rate, course.stretch);
     const Time end =
-        run_.after((port.busy_since - now) + stretched(port.busy_with / link.rate, course.stretch));
+        run_.after((port.busy_since - now) + changes_.slowed(id, port.busy_since, busy));
     if (run_.out_of_range) return;
     port.free_at = end;
     if (course.stretch != 1) {
@@ -140,7 +144,8 @@ void LinkTurns::serve_next(LinkId id) {
     run_.timeline.busy[id] += end - now;
 
     if (begins) {
-        const Time whole = run_.after(stretched(course.bytes / link.rate, course.stretch));
+        const Duration alone = stretched(course.bytes / link.rate, course.stretch);
+        const Time whole = run_.after(changes_.slowed(id, now, alone));
         course.whole_tail = std::max(course.whole_tail, whole) + latency;
     } else if (port.served != place) {
         course.whole = false;

@@ -23,7 +23,8 @@ namespace fourfold {
 
 class LinkTurns {
   public:
-    LinkTurns(Run& run, Bytes quantum);
+    /// `changes` is borrowed. Requires: no link fails.
+    LinkTurns(Run& run, const LinkChanges& changes, Bytes quantum);
 
     /// A message whose head is at the first link of `path`, which is borrowed until it is
     /// delivered. `message`: any number that is not on its way. Returns: the piece that `join`
@@ -96,6 +97,7 @@ class LinkTurns {
     std::uint32_t take_piece(Turn& turn);
 
     Run& run_;
+    const LinkChanges& changes_;
     Bytes quantum_;
     std::vector<Piece> pieces_;
     std::vector<std::uint32_t> free_pieces_;

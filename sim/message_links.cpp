@@ -1,5 +1,7 @@
 #include "sim/message_links.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -21,10 +23,11 @@ const Team::Peer& peer(const Team& team, std::uint32_t from, std::uint32_t to) {
 
 MessageLinks::MessageLinks(Run& run)
     : run_(run),
+      changes_(run.graph, run.options.changes),
       free_at_(run.graph.links().size()),
       call_of_(run.program.collectives().size(), ~std::uint32_t{0}),
       member_of_(run.program.tasks(), 0) {
-    if (run.options.quantum > Bytes{}) turns_.emplace(run, run.options.quantum);
+    if (run.options.quantum > Bytes{}) turns_.emplace(run, changes_, run.options.quantum);
     for (const CollectiveId id : run.program.collectives().keys()) {
         std::uint32_t member = 0;
         for (const TaskId part : run.program.parts(id)) member_of_[part] = member++;
@@ -116,12 +119,14 @@ void MessageLinks::inject(const Message& message) {
 
 void MessageLinks::serve(std::uint32_t slot) {
     Message& message = messages_[slot];
+    const Time now = run_.queue.now();
+    if (changes_.any() && !take_link(slot)) return;
     const LinkId id = *message.next++;
     const Link& link = run_.graph[id];
-    const Time now = run_.queue.now();
-    const Duration occupied = stretched(message.bytes / link.rate, message.stretch);
     const Duration latency = stretched(link.spec.latency, message.stretch);
     const Time head = std::max(now, free_at_[id]);
+    Duration occupied = stretched(message.bytes / link.rate, message.stretch);
+    if (changes_.any()) occupied = changes_.slowed(id, head, occupied);
     const Time free = run_.after((head - now) + occupied);
     if (run_.out_of_range) return;  // and nothing may be added up any more
     free_at_[id] = free;
@@ -138,6 +143,38 @@ void MessageLinks::serve(std::uint32_t slot) {
         run_.queue.push(run_.after(message.tail - now), {delivery, slot});
     } else {
         run_.queue.push(run_.after((head - now) + latency), {hop, slot});
+    }
+}
+
+// Whether its next link serves the message. A link whose turn would come only after it has failed
+// is left when it fails.
+bool MessageLinks::take_link(std::uint32_t slot) {
+    Message& message = messages_[slot];
+    const Time now = run_.queue.now();
+    while (true) {
+        const LinkId id = *message.next;
+        const std::optional<Time> fails = changes_.failure(id);
+        if (!fails || std::max(now, free_at_[id]) < *fails) return true;
+        if (now < *fails) {
+            run_.queue.push(*fails, {hop, slot});
+            return false;
+        }
+        const VertexId here = run_.graph[id].from, there = run_.graph[*(message.end - 1)].to;
+        const auto failed = static_cast<std::size_t>(std::ranges::count_if(
+            run_.options.changes,
+            [now](const LinkChange& each) { return each.bandwidth == 0 && each.at <= now; }));
+        const auto [entry, is_new] = detours_.try_emplace(std::tuple(failed, here, there));
+        if (is_new) entry->second = changes_.path(here, there, now);
+        if (entry->second.empty()) {
+            run_.cut_off = fmt::format(
+                "the link {} has failed, and no route is left from '{}' to '{}' for a message of "
+                "device {}",
+                run_.graph.name(id), run_.graph[here].name, run_.graph[there].name,
+                message.order.source.value);
+            return false;
+        }
+        message.next = entry->second.data();
+        message.end = message.next + entry->second.size();
     }
 }
 

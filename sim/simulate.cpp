@@ -148,7 +148,8 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
             return problem("", fmt::format("the step takes longer than the clock can hold ({})",
                                            to_text(duration_limit)));
         }
-        if (queue.empty()) break;
+        if (!state.cut_off.empty()) return problem("", state.cut_off);
+        if (queue.empty() || (open == 0 && !options.changes.empty())) break;
         queue.advance();
     }
     if (open > 0) return problem("", describe_cycle(program, pending, ended));

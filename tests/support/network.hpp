@@ -55,7 +55,7 @@ inline Timeline run_audited(const Graph& graph, const Program& program, Simulate
     options.record_rates = true;
     const Result<Timeline> timeline = simulate(graph, program, options);
     REQUIRE_MESSAGE(timeline.has_value(), (timeline ? "" : timeline.error().what));
-    for (const std::string& fault : audit(graph, program, *timeline, options.links)) {
+    for (const std::string& fault : audit(graph, program, *timeline, options)) {
         FAIL_CHECK(fault);
     }
     return *timeline;
