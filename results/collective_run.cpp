@@ -195,8 +195,9 @@ Result<CollectiveRun> run_collective(const CollectiveQuestion& question) {
     const Result<CollectiveProgram> prepared = prepare_collective(question);
     if (!prepared) return tl::unexpected(prepared.error());
     const Program& program = prepared->program;
-    const Result<Timeline> timeline =
-        simulate(prepared->graph, program, {question.links, question.audit});
+    const SimulateOptions simulated{
+        .links = question.links, .record_rates = question.audit, .quantum = question.quantum};
+    const Result<Timeline> timeline = simulate(prepared->graph, program, simulated);
     if (!timeline) return tl::unexpected(timeline.error());
 
     CollectiveRun run;
@@ -219,7 +220,7 @@ Result<CollectiveRun> run_collective(const CollectiveQuestion& question) {
     }
     for (const TaskId part : program.parts(collective)) run.finish.push_back(timeline->end[part]);
     if (question.audit) {
-        run.faults = audit(prepared->graph, program, *timeline, question.links);
+        run.faults = audit(prepared->graph, program, *timeline, simulated);
     }
     run.events = timeline->events;
     const Usage after = usage();

@@ -29,6 +29,7 @@ struct CollectiveQuestion {
     };
     std::optional<Nodes> nodes{};
     LinkModel links = LinkModel::flows;
+    Bytes quantum{};              // see SimulateOptions
     std::vector<Duration> start;  // how late each rank is; empty: all are there at 0
     bool audit = false;
 };

@@ -80,15 +80,18 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none,
                                     options.audit ? Detail::operations : Detail::chains);
     if (!lowered) return tl::unexpected(lowered.error());
-    Result<Timeline> timeline =
-        simulate(graph, lowered->program, {.links = options.links, .record_rates = options.audit});
+    const SimulateOptions simulated{.links = options.links,
+                                    .record_rates = options.audit,
+                                    .changes = options.changes,
+                                    .quantum = options.quantum};
+    Result<Timeline> timeline = simulate(graph, lowered->program, simulated);
     if (!timeline) return tl::unexpected(timeline.error());
     add_chain_traffic(*lowered, *timeline);
     const Resources used = resources();
 
     if (options.audit) {
         const std::vector<std::string> faults =
-            audit(graph, lowered->program, *timeline, options.links);
+            audit(graph, lowered->program, *timeline, simulated);
         if (!faults.empty()) return problem("", "the audit failed: " + faults.front());
     }
     Evaluation evaluation{.lowered = std::move(*lowered),
@@ -108,6 +111,9 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     evaluation.measures = measure(step, evaluation.lowered, evaluation.timeline);
     evaluation.traffic = traffic(graph, evaluation.lowered, evaluation.timeline);
     evaluation.warnings = idle_hardware(graph, evaluation);
+    if (options.quantum > Bytes{} && options.links == LinkModel::flows) {
+        evaluation.warnings.emplace_back(quantum_of_flows);
+    }
     for (Doubt& doubt : doubts_of(step, graph)) {
         evaluation.warnings.push_back(std::move(doubt.text));
     }

@@ -4,6 +4,7 @@
 // what-ifs, planners and sweeps all call; knows no YAML.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,9 @@ struct Evaluation {
 
 struct EvaluateOptions {
     LinkModel links = LinkModel::flows;
-    bool audit = false;        // a fault it finds is a problem
+    std::span<const LinkChange> changes{};  // borrowed
+    Bytes quantum{};                        // see SimulateOptions
+    bool audit = false;                     // a fault it finds is a problem
     bool fold = true;          // simulate devices that behave alike once (workloads/fold.hpp)
     bool uncertainty = false;  // simulate again with other constants
 };

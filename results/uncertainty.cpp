@@ -89,6 +89,7 @@ std::optional<Uncertainty> uncertainty(const TrainingStep& step, const Graph& gr
                                        Duration step_time, std::size_t tasks) {
     TrainingStep plain = step;
     plain.slow_devices.clear();
+    plain.jitter = {};
     const bool fold = fold_of(plain, graph).has_value();
     if (!fold) {
         if (tasks > tasks_max) return std::nullopt;

@@ -81,6 +81,13 @@ Result<LinkModel> link_model(std::string_view text) {
 Result<Bytes> bytes_argument(std::string_view option, std::string_view text) {
     return named(parse_bytes(text), option);
 }
+Result<Bytes> quantum_argument(std::string_view option, std::string_view text) {
+    if (text.empty()) return Bytes{};
+    const Result<Bytes> quantum = bytes_argument(option, text);
+    if (!quantum) return quantum;
+    const Result<void> fine = check_quantum(*quantum);
+    return fine ? quantum : problem(std::string(option), fine.error().what);
+}
 Result<BytesPerSecond> rate_argument(std::string_view option, std::string_view text) {
     return named(parse_rate(text), option);
 }

@@ -22,6 +22,8 @@ Result<std::vector<std::string>> name_list(std::string_view option, std::string_
 Result<LinkModel> link_model(std::string_view text);
 
 Result<Bytes> bytes_argument(std::string_view option, std::string_view text);
+/// Empty: 0, for whole messages.
+Result<Bytes> quantum_argument(std::string_view option, std::string_view text);
 Result<BytesPerSecond> rate_argument(std::string_view option, std::string_view text);
 Result<Duration> duration_argument(std::string_view option, std::string_view text);
 

@@ -274,8 +274,10 @@ void note_odd(const Link& link, GraphDraft& draft) {
     }
 }
 
-void slow_down(GraphDraft& draft, const std::vector<SlowLink>& slow_links, Report& report) {
-    if (slow_links.empty()) return;
+std::vector<LinkChange> slow_down(GraphDraft& draft, const std::vector<SlowLink>& slow_links,
+                                  Report& report) {
+    std::vector<LinkChange> changes;
+    if (slow_links.empty()) return changes;
     const Names names = names_of(draft);
     std::map<std::pair<VertexId, VertexId>, std::pair<const SlowLink*, bool>> slow;
     for (const SlowLink& link : slow_links) {
@@ -288,11 +290,27 @@ void slow_down(GraphDraft& draft, const std::vector<SlowLink>& slow_links, Repor
                                              "multiply the factors",
                                              in_quotes(link.from), in_quotes(link.to)));
     }
-    for (Link& link : draft.links) {
+    const auto change_of = [&slow](const Link& link) -> const SlowLink* {
         const auto found = slow.find({link.from, link.to});
-        if (found == slow.end()) continue;
-        auto& [change, used] = found->second;
-        used = true;
+        if (found == slow.end()) return nullptr;
+        found->second.second = true;
+        return found->second.first;
+    };
+    std::erase_if(draft.links, [&](const Link& link) {
+        const SlowLink* change = change_of(link);
+        const bool is_gone = change != nullptr && change->bandwidth == 0 && !change->at;
+        if (is_gone) draft.blocks.clear();
+        return is_gone;
+    });
+    for (const LinkId id : ids<LinkId>(draft.links.size())) {
+        Link& link = draft.links[id.value];
+        const SlowLink* change = change_of(link);
+        if (change == nullptr) continue;
+        if (change->at) {
+            changes.push_back({id, Time(*change->at), change->bandwidth});
+            draft.blocks.clear();
+            continue;
+        }
         const double rate = static_cast<double>(link.spec.bandwidth.value) * change->bandwidth;
         link.spec.bandwidth.value = std::max<std::int64_t>(1, std::llround(std::floor(rate)));
         link.spec.latency = scale(link.spec.latency, change->latency);
@@ -305,6 +323,7 @@ void slow_down(GraphDraft& draft, const std::vector<SlowLink>& slow_links, Repor
             fmt::format("no link leads from {} to {}; `fourfold topology` prints the links",
                         in_quotes(change.first->from), in_quotes(change.first->to)));
     }
+    return changes;
 }
 
 }  // namespace
@@ -341,9 +360,9 @@ ClusterSection read_cluster(Fields& scenario, const Catalog& catalog) {
     return section;
 }
 
-std::optional<Graph> build_graph(const ClusterSection& cluster,
-                                 const std::vector<SlowLink>& slow_links, const YamlNode& scenario,
-                                 Report& report) {
+std::optional<PerturbedGraph> build_graph(const ClusterSection& cluster,
+                                          const std::vector<SlowLink>& slow_links,
+                                          const YamlNode& scenario, Report& report) {
     Result<GraphDraft> draft =
         cluster.shape ? build_cluster(*cluster.shape) : Result<GraphDraft>(*cluster.graph);
     const std::string prefix = cluster.shape ? "cluster." : "cluster.graph.";
@@ -352,15 +371,19 @@ std::optional<Graph> build_graph(const ClusterSection& cluster,
         return std::nullopt;
     }
     const std::size_t errors = report.errors();
-    slow_down(*draft, slow_links, report);
+    std::vector<LinkChange> changes = slow_down(*draft, slow_links, report);
     if (report.errors() > errors) return std::nullopt;
 
     Result<Graph> graph = seal(std::move(*draft));
     if (!graph) {
-        report.error(locate(scenario, prefix + graph.error().where), graph.error().what);
+        const auto gone = std::ranges::find_if(
+            slow_links, [](const SlowLink& link) { return link.bandwidth == 0 && !link.at; });
+        report.error(
+            gone == slow_links.end() ? locate(scenario, prefix + graph.error().where) : gone->place,
+            graph.error().what);
         return std::nullopt;
     }
-    return std::move(*graph);
+    return PerturbedGraph{std::move(*graph), std::move(changes)};
 }
 
 }  // namespace fourfold

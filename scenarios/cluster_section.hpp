@@ -9,6 +9,7 @@
 
 #include "scenarios/catalog.hpp"
 #include "scenarios/document.hpp"
+#include "sim/link_changes.hpp"
 #include "topology/cluster.hpp"
 #include "topology/device.hpp"
 #include "topology/graph.hpp"
@@ -34,14 +35,20 @@ ClusterSection read_cluster(Fields& scenario, const Catalog& catalog);
 /// What `perturb` does to a link: factors on what it offers.
 struct SlowLink {
     std::string from, to;
-    double bandwidth = 1, latency = 1;
+    double bandwidth = 1, latency = 1;  // no bandwidth: it fails
+    std::optional<Duration> at;         // from then on, else from the start
     Place place, from_place, to_place;  // for what is wrong with it
 };
 
-/// Builds the cluster, slows links and seals the graph. Requires: `cluster.sound`. Problems are
-/// reported at the keys of `scenario`.
-std::optional<Graph> build_graph(const ClusterSection& cluster,
-                                 const std::vector<SlowLink>& slow_links, const YamlNode& scenario,
-                                 Report& report);
+struct PerturbedGraph {
+    Graph graph;
+    std::vector<LinkChange> changes;  // while the step runs
+};
+
+/// Builds the cluster, slows links, leaves out those that fail and seals the graph. Requires:
+/// `cluster.sound`. Problems are reported at the keys of `scenario`.
+std::optional<PerturbedGraph> build_graph(const ClusterSection& cluster,
+                                          const std::vector<SlowLink>& slow_links,
+                                          const YamlNode& scenario, Report& report);
 
 }  // namespace fourfold

@@ -52,6 +52,7 @@ struct CalibrateOptions {
 struct CollectiveOptions {
     std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
     std::string per_node, node_bandwidth, node_latency;  // all or none of them
+    std::string quantum;  // empty: whole messages
     ShapeParameters parameters;
     bool json = false;
 };

@@ -150,12 +150,16 @@ int collective_command(const CollectiveOptions& options) {
     const auto latency = duration_argument("--latency", options.latency);
     const auto nodes = nodes_of(options);
     const auto network = link_model(options.network);
+    const auto quantum = quantum_argument("--quantum", options.quantum);
     if (const auto wrong = first_problem(kind, algorithm, ranks, bytes, shape, bandwidth, latency,
-                                         nodes, network)) {
+                                         nodes, network, quantum)) {
         return refuse(*wrong);
     }
     if (ranks->size() != 1) {
         return refuse({"--ranks", "one number, as in 64; curves ring takes a list"});
+    }
+    if (*quantum > Bytes{} && *network == LinkModel::flows) {
+        fmt::print(stderr, "fourfold: warning: --quantum: {}\n", quantum_of_flows);
     }
     const auto run =
         run_collective({.kind = *kind,
@@ -168,6 +172,7 @@ int collective_command(const CollectiveOptions& options) {
                                     .parameters = options.parameters},
                          .nodes = *nodes,
                         .links = *network,
+                        .quantum = *quantum,
                         .start = {}});
     if (!run) return refuse(run.error());
 

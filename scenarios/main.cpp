@@ -208,6 +208,7 @@ int run_main(int argc, char** argv) {
                                          .per_node = {},
                                          .node_bandwidth = {},
                                          .node_latency = {},
+                                         .quantum = {},
                                          .parameters = {}};
     CLI::App* collective = app.add_subcommand("collective", "time one collective");
     collective
@@ -232,6 +233,8 @@ int run_main(int argc, char** argv) {
     node_bandwidth->needs(per_node);
     node_latency->needs(per_node);
     collective->add_option("--network", collective_options.network, "flows or messages");
+    collective->add_option("--quantum", collective_options.quantum,
+                           "with messages: links serve those that wait in turns of, as in 4MiB");
     collective->add_flag("--json", collective_options.json, "print JSON");
     collective->callback([&] { code = collective_command(collective_options); });
 

@@ -76,6 +76,8 @@ int run_command(const RunOptions& options) {
             // A trace shows every device.
             Result<Evaluation> evaluation = evaluate(scenario.step, scenario.graph,
                                                      {.links = scenario.links,
+                                                      .changes = scenario.changes,
+                                                      .quantum = scenario.quantum,
                                                       .audit = options.audit,
                                                       .fold = options.fold && options.trace.empty(),
                                                       .uncertainty = !loaded->is_what_if});
@@ -114,8 +116,11 @@ int traffic_command(const ScenarioOptions& options, bool json) {
     if (!loaded) return bad_input;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Scenario& scenario : loaded->scenarios) {
-        const Result<Evaluation> evaluation =
-            evaluate(scenario.step, scenario.graph, {.links = scenario.links, .audit = false});
+        const Result<Evaluation> evaluation = evaluate(scenario.step, scenario.graph,
+                                                       {.links = scenario.links,
+                                                        .changes = scenario.changes,
+                                                        .quantum = scenario.quantum,
+                                                        .audit = false});
         if (!evaluation) {
             fmt::print(stderr, "{}: error: {}\n", scenario.name, evaluation.error().what);
             return failed;

@@ -213,6 +213,11 @@ void read_details(Fields& scenario, TrainingStep& step) {
     collectives.look_up("algorithm", Need::required, step.algorithm, "auto", find_algorithm);
 }
 
+void read_quantum(Fields& scenario, Bytes& into) {
+    if (!scenario.bytes("quantum", Need::optional, into, "4 MiB")) return;
+    if (const auto fine = check_quantum(into); !fine) scenario.error("quantum", fine.error().what);
+}
+
 // ------------------------------------------------------------------------ measured, perturbed
 
 std::optional<MeasuredTimes> read_times(Fields& measured, std::string_view key) {
@@ -245,16 +250,24 @@ void read_measured(Fields& scenario, Measured& into) {
     }
 }
 
-SlowLink read_slow_link(Fields& item) {
+// The ends at `key`, and when it happens.
+SlowLink read_link(Fields& item, std::string_view key) {
     SlowLink slow;
     {
-        Fields ends(item, "slow_link", Need::required, "{from: node0.device0, to: node0.switch}");
+        Fields ends(item, key, Need::required, "{from: node0.device0, to: node0.switch}");
         ends.text("from", Need::required, slow.from, "node0.device0");
         ends.text("to", Need::required, slow.to, "node0.switch");
         slow.place = ends.place();
         slow.from_place = ends.place("from");
         slow.to_place = ends.place("to");
     }
+    Duration at{};
+    if (item.duration("at", Need::optional, at, any_duration)) slow.at = at;
+    return slow;
+}
+
+SlowLink read_slow_link(Fields& item) {
+    SlowLink slow = read_link(item, "slow_link");
     item.number("bandwidth", Need::optional, slow.bandwidth,
                 {.min = 0, .max = 1, .above_min = true, .example = "0.5"});
     item.number("latency", Need::optional, slow.latency, slowdown);
@@ -263,7 +276,27 @@ SlowLink read_slow_link(Fields& item) {
                    "a slow link needs 'bandwidth' or 'latency', which are factors; write for "
                    "example 'bandwidth: 0.5'");
     }
+    if (slow.at && item.has("latency")) {
+        item.error_at_key("latency",
+                          "only 'bandwidth' changes at a time; remove 'latency' or 'at'");
+    }
     return slow;
+}
+
+SlowLink read_failed_link(Fields& item, const Scenario& scenario) {
+    SlowLink failed = read_link(item, "fail_link");
+    failed.bandwidth = 0;
+    if (!failed.at) return failed;
+    if (scenario.links == LinkModel::flows) {
+        item.error_at_key("at",
+                          "flows do not leave a link that fails at a time; write 'network: "
+                          "messages', or remove 'at': then it is not there from the start");
+    } else if (scenario.quantum > Bytes{}) {
+        item.error_at_key("at",
+                          "messages in turns do not leave a link that fails at a time; remove "
+                          "'quantum', or 'at': then it is not there from the start");
+    }
+    return failed;
 }
 
 SlowDevice read_slow_device(Fields& item, std::int64_t devices) {
@@ -277,7 +310,23 @@ SlowDevice read_slow_device(Fields& item, std::int64_t devices) {
     return slow;
 }
 
-std::vector<SlowLink> read_perturb(Fields& scenario, std::int64_t devices, TrainingStep& step) {
+void read_jitter(Fields& scenario, Jitter& into) {
+    constexpr Reals spread{.min = 0, .max = 1, .above_min = false, .example = "0.02"};
+    Fields jitter(scenario, "jitter", Need::optional, "{compute: 0.02, links: 0.01, seed: 7}");
+    if (!jitter.present()) return;
+    jitter.number("compute", Need::optional, into.compute, spread);
+    jitter.number("links", Need::optional, into.links, spread);
+    std::int64_t seed = 0;
+    jitter.integer("seed", Need::optional, seed, {0, std::int64_t{1} << 53, 7});
+    into.seed = static_cast<std::uint64_t>(seed);
+    if (jitter.has("compute") || jitter.has("links")) return;
+    jitter.error("",
+                 "jitter needs 'compute' or 'links', which are relative standard deviations; write "
+                 "for example 'compute: 0.02'");
+}
+
+std::vector<SlowLink> read_perturb(Fields& scenario, std::int64_t devices, Scenario& into) {
+    TrainingStep& step = into.step;
     std::vector<SlowLink> slow_links;
     std::set<std::uint32_t> slow_devices;
     const auto& items = scenario.list("perturb", Need::optional, "[{slow_device: 0, factor: 1.3}]");
@@ -285,8 +334,9 @@ std::vector<SlowLink> read_perturb(Fields& scenario, std::int64_t devices, Train
         Fields item(items[i], items[i].place, fmt::format("perturb.{}", i), scenario.report());
         if (!item.present()) continue;
         const std::size_t errors = scenario.report().errors();
-        if (item.has("slow_link")) {
-            SlowLink slow = read_slow_link(item);
+        if (item.has("slow_link") || item.has("fail_link")) {
+            SlowLink slow =
+                item.has("slow_link") ? read_slow_link(item) : read_failed_link(item, into);
             if (scenario.report().errors() == errors) slow_links.push_back(std::move(slow));
             continue;
         }
@@ -424,7 +474,9 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
 
         fields.choice<LinkModel>("network", "network model", Need::optional, scenario.links,
                                  {{"flows", LinkModel::flows}, {"messages", LinkModel::messages}});
-        slow_links = read_perturb(fields, cluster.devices, step);
+        read_quantum(fields, scenario.quantum);
+        read_jitter(fields, step.jitter);
+        slow_links = read_perturb(fields, cluster.devices, scenario);
         scenario.published = read_published(fields);
     }
     if (step_sound && cluster.devices > 0) check_step(step, cluster.devices, tree, report);
@@ -436,7 +488,8 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
     }
     auto graph = build_graph(cluster, slow_links, tree, report);
     if (!graph || report.errors() > errors) return std::nullopt;
-    scenario.graph = std::move(*graph);
+    scenario.graph = std::move(graph->graph);
+    scenario.changes = std::move(graph->changes);
     const bool folds = scenario.links == LinkModel::flows;
     const auto fold = folds ? fold_of(step, scenario.graph) : std::nullopt;
     if (const auto fits = check_tasks(step, fold); !fits) {

@@ -25,9 +25,11 @@ struct Published {
 
 struct Scenario {
     std::string name;
-    Graph graph;  // slow links already slowed
+    Graph graph;                      // slow links already slowed
+    std::vector<LinkChange> changes;  // of links, while the step runs
     TrainingStep step;
     LinkModel links = LinkModel::flows;
+    Bytes quantum{};  // 0: links serve whole messages
     std::optional<Published> published;
 };
 

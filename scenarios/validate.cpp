@@ -82,8 +82,11 @@ std::string group_of(const Subject& subject) {
 Result<ValidationRow> compare(const Subject& subject) {
     const Scenario& scenario = *subject.scenario;
     const TrainingStep& step = scenario.step;
-    const Result<Evaluation> evaluation =
-        evaluate(step, scenario.graph, {.links = scenario.links, .uncertainty = true});
+    const Result<Evaluation> evaluation = evaluate(step, scenario.graph,
+                                                   {.links = scenario.links,
+                                                    .changes = scenario.changes,
+                                                    .quantum = scenario.quantum,
+                                                    .uncertainty = true});
     if (!evaluation) return tl::unexpected(evaluation.error());
     std::optional<Interval> interval;
     if (const auto& known = evaluation->uncertainty) interval = {known->low, known->high};

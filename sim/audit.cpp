@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -11,8 +12,15 @@ namespace {
 
 class Auditor {
   public:
-    Auditor(const Graph& graph, const Program& program, const Timeline& timeline, LinkModel links)
-        : graph_(graph), program_(program), timeline_(timeline), links_(links) {}
+    Auditor(const Graph& graph, const Program& program, const Timeline& timeline,
+            const SimulateOptions& options)
+        : graph_(graph),
+          program_(program),
+          timeline_(timeline),
+          links_(options.links),
+          changes_(options.changes),
+          reroutes_(std::ranges::any_of(
+              changes_, [](const LinkChange& each) { return each.bandwidth == 0; })) {}
 
     std::vector<std::string> run() {
         for (const TaskId task : timeline_.begin.keys()) check_task(task);
@@ -35,6 +43,11 @@ class Auditor {
         return timeline_.end[task] - timeline_.begin[task];
     }
 
+    // What rounding may take off so many parts of a call that is stretched, each a whole number.
+    static Duration slack(double stretch, std::size_t parts) {
+        return Duration(stretch == 1 ? 0 : static_cast<std::int64_t>(parts));
+    }
+
     void check_task(TaskId task) {
         const Time begin = timeline_.begin[task], end = timeline_.end[task];
         expect(begin <= end, "task {} ends before it begins", task.value);
@@ -54,7 +67,8 @@ class Auditor {
                 const Transfer& sent = program_.transfers()[program_.transfer(task)];
                 expect(begin == ready, "send {} begins at {} ps, ready at {} ps", task.value,
                        ps(begin), ps(ready));
-                expect(links_ == LinkModel::messages || span(task) >= sent.alone,
+                expect(links_ == LinkModel::messages ||
+                           span(task) >= stretched(sent.alone, program_.stretch(task)),
                        "send {} takes {} ps, less than alone", task.value, span(task).count());
                 break;
             }
@@ -62,7 +76,12 @@ class Auditor {
                 const TaskId send = program_.partner(task);
                 const Transfer& sent = program_.transfers()[program_.transfer(send)];
                 expect(end >= ready, "receive {} ends before its stream lets it", task.value);
-                expect(end - timeline_.begin[send] >= sent.alone + sent.latency,
+                const double stretch = program_.stretch(send);
+                const Duration alone =
+                    stretched(sent.alone, stretch) + stretched(sent.latency, stretch);
+                // Message by message, each link's part is rounded.
+                const Duration rounding = slack(stretch, sent.path.size() + 2);
+                expect(reroutes_ || end - timeline_.begin[send] >= alone - rounding,
                        "message {} arrives {} ps after its send began, faster than alone",
                        task.value, (end - timeline_.begin[send]).count());
                 break;
@@ -102,8 +121,8 @@ class Auditor {
         }
         expect(timeline_.started[id] == last, "collective {} starts before its last member",
                id.value);
-        expect(end - last >= about.alone, "collective {} takes {} ps, less than alone", id.value,
-               (end - last).count());
+        expect(end - last >= stretched(about.alone, program_.stretch(id)),
+               "collective {} takes {} ps, less than alone", id.value, (end - last).count());
         for (const TaskId part : program_.parts(id)) {
             expect(timeline_.end[part] == end, "parts of collective {} end apart", id.value);
         }
@@ -125,6 +144,10 @@ class Auditor {
             const Timeline::Rate& rate = timeline_.rates[i];
             const Transfer& about = program_.transfers()[rate.transfer];
             const auto alone = static_cast<long double>(about.alone.count());
+            const double stretch = about.is_collective
+                                       ? program_.stretch(CollectiveId{rate.subject})
+                                       : program_.stretch(TaskId{rate.subject});
+            const auto work = static_cast<long double>(stretched(about.alone, stretch).count());
             const std::pair key{rate.transfer.value, rate.subject};
             Activity& activity = running[key];
             activity.work +=
@@ -138,18 +161,17 @@ class Auditor {
                 touched.push_back(use.link);
             }
             if (rate.speed == 0) {
-                expect(activity.work >= alone * full * (1 - 1e-15L) &&
-                           activity.work <= (alone + 1) * full * (1 + 1e-15L),
+                expect(activity.work >= work * full * (1 - 1e-15L) &&
+                           activity.work <= (work + 1) * full * (1 + 1e-15L),
                        "a transfer ends having done {} of its work",
-                       static_cast<double>(activity.work / (alone * full)));
+                       static_cast<double>(activity.work / (work * full)));
                 running.erase(key);
             }
             const bool instant_over =
                 i + 1 == timeline_.rates.size() || timeline_.rates[i + 1].at != rate.at;
             if (!instant_over) continue;
             for (const LinkId link : touched) {
-                const long double rate_per_ps =
-                    static_cast<long double>(graph_[link].rate.value) * 1e-12L;
+                const long double rate_per_ps = rate_at(link, rate.at);
                 expect(load[link] <= rate_per_ps * (1 + 1e-9L), "link {} carries {} of its rate",
                        link.value, static_cast<double>(load[link] / rate_per_ps));
             }
@@ -158,45 +180,77 @@ class Auditor {
         expect(running.empty(), "{} transfers never end", running.size());
     }
 
+    [[nodiscard]] long double rate_at(LinkId link, Time at) const {
+        auto rate = static_cast<long double>(graph_[link].rate.value);
+        for (const LinkChange& change : changes_) {
+            if (change.link != link || change.at > at) continue;
+            rate = std::max(1.0L, std::floor(rate * change.bandwidth));
+        }
+        return rate * 1e-12L;
+    }
+
+    // Where messages leave failed links, only what enters and leaves each vertex is known.
+    void check_vertices(const IdVector<LinkId, Bytes>& expected) {
+        std::vector<std::int64_t> kept(graph_.vertices().size(), 0);
+        for (const LinkId link : expected.keys()) {
+            const std::int64_t more = timeline_.carried[link].value - expected[link].value;
+            kept[graph_[link].from.value] -= more;
+            kept[graph_[link].to.value] += more;
+        }
+        for (const VertexId vertex : ids<VertexId>(kept.size())) {
+            expect(kept[vertex.value] == 0, "{} keeps {} B too many", graph_[vertex].name,
+                   kept[vertex.value]);
+        }
+    }
+
     void check_bytes() {
         IdVector<LinkId, Bytes> carried(graph_.links().size());
-        const auto add_fluid = [&](const Transfer& about) {
-            for (const LinkUse& use : about.uses) carried[use.link] += use.bytes;
+        const auto add = [&](LinkId link, Bytes bytes, double stretch) {
+            carried[link] += bytes;
+            work_[link] += static_cast<long double>(bytes.value) * stretch;
+        };
+        const auto add_fluid = [&](const Transfer& about, double stretch) {
+            for (const LinkUse& use : about.uses) add(use.link, use.bytes, stretch);
         };
         for (const TaskId task : timeline_.begin.keys()) {
             if (program_.kind(task) != TaskKind::send) continue;
             const Transfer& sent = program_.transfers()[program_.transfer(task)];
             if (links_ == LinkModel::flows) {
-                add_fluid(sent);
+                add_fluid(sent, program_.stretch(task));
             } else {
-                for (const LinkId link : sent.path) carried[link] += sent.bytes;
+                for (const LinkId link : sent.path) add(link, sent.bytes, program_.stretch(task));
             }
         }
         for (const CollectiveId id : program_.collectives().keys()) {
             const Transfer& about = program_.transfer_of(id);
             if (links_ == LinkModel::flows) {
-                add_fluid(about);
+                add_fluid(about, program_.stretch(id));
             } else {
                 add_steps(id, carried);
             }
         }
+        if (reroutes_) return check_vertices(carried);
         for (const LinkId link : carried.keys()) {
             expect(carried[link] == timeline_.carried[link], "link {} carried {} B instead of {} B",
                    link.value, timeline_.carried[link].value, carried[link].value);
             expect(timeline_.busy[link] <= timeline_.finish.time_since_epoch(),
                    "link {} is busy for longer than the run", link.value);
-            expect(carried[link] / graph_[link].rate <=
-                       timeline_.finish.time_since_epoch() + Duration{1},
-                   "link {} carried more than it can", link.value);
+            const long double time =
+                static_cast<long double>(timeline_.finish.time_since_epoch().count() + 1);
+            const long double rate = static_cast<long double>(graph_[link].rate.value) * 1e-12L;
+            expect(work_[link] <= rate * time * (1 + 1e-9L), "link {} carried more than it can",
+                   link.value);
         }
     }
 
-    // A part cannot be over before its own messages have left, one after the other on each link.
+    // A part cannot be over before the bytes of its own messages have left on each link.
     void add_steps(CollectiveId id, IdVector<LinkId, Bytes>& carried) {
         const Transfer& about = program_.transfer_of(id);
         const Team& team = program_.teams()[about.team];
+        const double stretch = program_.stretch(id);
         for (std::uint32_t member = 0; member < team.members.size(); ++member) {
-            std::map<LinkId, Duration> leaving;
+            std::map<LinkId, Bytes> leaving;
+            std::size_t messages = 0;
             for (std::uint32_t channel = 0; channel < about.plan.channels; ++channel) {
                 const std::uint32_t steps = about.rule->count(about.plan, channel, member);
                 for (std::uint32_t k = 0; k < steps; ++k) {
@@ -206,18 +260,23 @@ class Auditor {
                          ++p) {
                         if (team.peers[p].to != step.to) continue;
                         const LinkId first = team.links[team.peers[p].path_begin];
-                        leaving[first] += step.bytes / graph_[first].rate;
+                        leaving[first] += step.bytes;
+                        ++messages;
                         for (std::uint32_t l = team.peers[p].path_begin; l < team.peers[p].path_end;
                              ++l) {
                             carried[team.links[l]] += step.bytes;
+                            work_[team.links[l]] +=
+                                static_cast<long double>(step.bytes.value) * stretch;
                         }
                     }
                 }
             }
             const TaskId part = program_.parts(id)[member];
-            for (const auto& [link, time] : leaving) {
-                expect(span(part) >= time, "part {} takes {} ps, its messages alone {} ps",
-                       part.value, span(part).count(), time.count());
+            for (const auto& [link, bytes] : leaving) {
+                const Duration time = stretched(bytes / graph_[link].rate, stretch);
+                expect(reroutes_ || span(part) >= time - slack(stretch, messages),
+                       "part {} takes {} ps, its messages alone {} ps", part.value,
+                       span(part).count(), time.count());
             }
         }
     }
@@ -226,14 +285,17 @@ class Auditor {
     const Program& program_;
     const Timeline& timeline_;
     LinkModel links_;
+    std::span<const LinkChange> changes_;
+    bool reroutes_;  // messages may take other paths than their own
+    IdVector<LinkId, long double> work_{graph_.links().size(), 0.0L};  // bytes, as if not stretched
     std::vector<std::string> faults_;
 };
 
 }  // namespace
 
 std::vector<std::string> audit(const Graph& graph, const Program& program, const Timeline& timeline,
-                               LinkModel links) {
-    return Auditor(graph, program, timeline, links).run();
+                               const SimulateOptions& options) {
+    return Auditor(graph, program, timeline, options).run();
 }
 
 }  // namespace fourfold

@@ -14,6 +14,6 @@ namespace fourfold {
 /// What does not hold, a sentence each, at most 20; empty: all is well. With the fluid model the
 /// timeline must have been made with `record_rates`.
 std::vector<std::string> audit(const Graph& graph, const Program& program, const Timeline& timeline,
-                               LinkModel links);
+                               const SimulateOptions& options);
 
 }  // namespace fourfold

@@ -50,29 +50,38 @@ FlowLinks::FlowLinks(Run& run, const Used& used)
         kinds_.push_back(shares_.add_kind(transfer.alone, transfer.stream_bytes,
                                           used.numbered(uses_of(transfer))));
     }
+    for (std::uint32_t i = 0; i < run.options.changes.size(); ++i) {
+        FOURFOLD_CHECK(run.options.changes[i].bandwidth > 0, "flows do not leave a failed link");
+        run.queue.push(run.options.changes[i].at, {link_change, i});
+    }
 }
 
-void FlowLinks::start(TaskId send) { begin(run_.program.transfer(send), send.value); }
+void FlowLinks::start(TaskId send) {
+    begin(run_.program.transfer(send), send.value, run_.program.stretch(send));
+}
 
 void FlowLinks::join(TaskId part) {
     const CollectiveId collective = run_.program.collective(part);
     if (++arrived_[collective] < run_.program.parts(collective).size()) return;
     run_.timeline.started[collective] = run_.queue.now();
-    begin(run_.program.collectives()[collective].transfer, collective.value);
+    begin(run_.program.collectives()[collective].transfer, collective.value,
+          run_.program.stretch(collective));
 }
 
-void FlowLinks::begin(TransferId transfer_id, std::uint32_t subject) {
+void FlowLinks::begin(TransferId transfer_id, std::uint32_t subject, double stretch) {
     const Transfer& transfer = run_.program.transfers()[transfer_id];
     const ActivityId id = shares_.start(kinds_[transfer_id]);
     if (id.value == activities_.size()) activities_.push_back({});
     const Time now = run_.queue.now();
+    const Duration alone = stretched(transfer.alone, stretch);
     activities_[id] = {
         .transfer = transfer_id,
         .subject = subject,
-        .remaining = Wide{transfer.alone.count()} << 48,
+        .stretch = stretch,
+        .remaining = Wide{alone.count()} << 48,
         .speed = MaxMin::full_speed,
         .updated = now,
-        .end = run_.queue.push(run_.after(transfer.alone), {activity_end, id.value}),
+        .end = run_.queue.push(run_.after(alone), {activity_end, id.value}),
     };
     for (const LinkUse& use : uses_of(transfer)) {
         LinkState& link = links_[use.link];
@@ -97,6 +106,11 @@ void FlowLinks::on_event(Event event) {
         run_.done.push_back({event.subject});
         return;
     }
+    if (event.kind == link_change) {
+        const LinkChange& change = run_.options.changes[event.subject];
+        shares_.set_rate(change.link, changed_rate(run_.graph[change.link], change.bandwidth));
+        return;
+    }
     FOURFOLD_DCHECK(event.kind == activity_end);
     const ActivityId id{event.subject};
     const Activity& activity = activities_[id];
@@ -108,7 +122,7 @@ void FlowLinks::on_event(Event event) {
     } else {
         const TaskId send{activity.subject};
         run_.done.push_back(send);
-        run_.queue.push(run_.after(transfer.latency),
+        run_.queue.push(run_.after(stretched(transfer.latency, activity.stretch)),
                         {arrival, run_.program.successors(send).front().value});
         ++run_.timeline.messages;
     }

@@ -3,7 +3,7 @@
 // The fluid link model. Every transfer, a message or a whole collective, is an activity with an
 // uncontended time T and a number of bytes on each link that it uses. Work is T * 2^48, done at x
 // per picosecond; alone x is exactly 2^48 and the activity ends exactly at T. Where links are
-// shared, max_min.hpp gives x.
+// shared, max_min.hpp gives x. A call that is stretched has more work at the same speed.
 
 #include <cstdint>
 #include <vector>
@@ -31,6 +31,7 @@ class FlowLinks {
     struct Activity {
         TransferId transfer;
         std::uint32_t subject;  // a send's task or a collective
+        double stretch;
         Wide remaining;
         std::int64_t speed;
         Time updated;
@@ -41,7 +42,7 @@ class FlowLinks {
         Time since{};
     };
 
-    void begin(TransferId transfer, std::uint32_t subject);
+    void begin(TransferId transfer, std::uint32_t subject, double stretch);
     void end(ActivityId id);
     void set_speed(ActivityId id, std::int64_t speed);
     void note_rate(const Activity& activity, std::int64_t speed);

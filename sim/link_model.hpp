@@ -8,10 +8,12 @@
 // It writes the tasks that are done to `done`; simulate() then frees what waited for them.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/event_queue.hpp"
 #include "sim/program.hpp"
+#include "sim/simulate.hpp"
 #include "sim/timeline.hpp"
 #include "topology/graph.hpp"
 
@@ -21,12 +23,14 @@ enum EventKind : std::uint32_t {
     compute_end,   // subject: task
     arrival,       // subject: receive
     activity_end,  // fluid; subject: activity
-    hop,           // messages; subject: message in flight, its head at the next link
+    hop,           // messages; subject: message (in turns: piece), its head at the next link
     delivery,      // messages; subject: message in flight
     send_start,    // messages; subject: send, its software overhead is over
     send_end,      // messages; subject: send, its last byte has passed the first link
     part_start,    // messages; subject: part, its start-up time is over
     part_end,      // messages; subject: part
+    link_change,   // fluid; subject: one of the options' changes
+    link_free,     // messages in turns; subject: link that others wait for
 };
 
 struct Run {
@@ -35,7 +39,9 @@ struct Run {
     EventQueue& queue;
     Timeline& timeline;
     std::vector<TaskId>& done;
+    const SimulateOptions& options;
     bool out_of_range = false;
+    std::string cut_off = {};  // who has no route any more
 
     /// now + delay, or now with `out_of_range` set if that is beyond what time can hold.
     [[nodiscard]] Time after(Duration delay) {

@@ -72,6 +72,13 @@ ActivityKindId MaxMin::add_kind(Duration alone, Bytes stream, std::span<const Li
     return kinds_.push_back({ceil_ratio(stream.value * level_scale, time), first, uses_.size()});
 }
 
+void MaxMin::set_rate(LinkId id, BytesPerSecond rate) {
+    LinkState& link = links_[id];
+    const std::size_t constrained = link.constrained();
+    link.capacity = Wide{rate.value} << 16;
+    if (constrained > 0 || link.constrains()) note_change(id, constrained);
+}
+
 ActivityId MaxMin::start(ActivityKindId kind) {
     ActivityId id{};
     if (free_.empty()) {

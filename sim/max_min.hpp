@@ -44,6 +44,8 @@ class MaxMin {
     /// At full speed until the next solve. Ids of activities that have ended are given again.
     ActivityId start(ActivityKindId kind);
     void end(ActivityId activity);
+    /// From the next solve on. Activities alone may be faster than it: then it constrains them.
+    void set_rate(LinkId link, BytesPerSecond rate);
 
     /// Shares the links among all that have started and not ended.
     /// Returns: whose speed changed, in the order of ids; good until the next call.

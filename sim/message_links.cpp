@@ -1,6 +1,9 @@
 #include "sim/message_links.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "topology/check.hpp"
 
@@ -20,9 +23,11 @@ const Team::Peer& peer(const Team& team, std::uint32_t from, std::uint32_t to) {
 
 MessageLinks::MessageLinks(Run& run)
     : run_(run),
+      changes_(run.graph, run.options.changes),
       free_at_(run.graph.links().size()),
       call_of_(run.program.collectives().size(), ~std::uint32_t{0}),
       member_of_(run.program.tasks(), 0) {
+    if (run.options.quantum > Bytes{}) turns_.emplace(run, changes_, run.options.quantum);
     for (const CollectiveId id : run.program.collectives().keys()) {
         std::uint32_t member = 0;
         for (const TaskId part : run.program.parts(id)) member_of_[part] = member++;
@@ -34,6 +39,9 @@ void MessageLinks::on_event(Event event) {
         case hop:
             heads_.push_back(event.subject);
             break;
+        case link_free:
+            turns_->wake({event.subject});
+            break;
         case delivery:
             deliver(event.subject);
             break;
@@ -44,6 +52,7 @@ void MessageLinks::on_event(Event event) {
                     .next = sent.path.data(),
                     .end = sent.path.data() + sent.path.size(),
                     .bytes = sent.bytes,
+                    .stretch = run_.program.stretch(send),
                     .tail = {},
                     .at_source = true,
                     .inbox = 0,
@@ -67,6 +76,7 @@ void MessageLinks::on_event(Event event) {
 }
 
 void MessageLinks::settle() {
+    if (turns_) return serve_in_turns();
     const auto earlier = [this](std::uint32_t a, std::uint32_t b) {
         return messages_[a].order < messages_[b].order;
     };
@@ -77,31 +87,46 @@ void MessageLinks::settle() {
     heads_.clear();
 }
 
+void MessageLinks::serve_in_turns() {
+    std::ranges::sort(heads_, {}, [this](std::uint32_t piece) {
+        return std::pair(messages_[turns_->message_of(piece)].order, piece);
+    });
+    for (const std::uint32_t piece : heads_) turns_->join(piece);
+    heads_.clear();
+    for (const auto& [message, at] : turns_->serve()) leave_source(messages_[message], at);
+}
+
 // ---- Messages on links
 
 void MessageLinks::start(TaskId send) {
     const Transfer& sent = run_.program.transfers()[run_.program.transfer(send)];
-    run_.queue.push(run_.after(sent.overhead), {send_start, send.value});
+    run_.queue.push(run_.after(stretched(sent.overhead, run_.program.stretch(send))),
+                    {send_start, send.value});
 }
 
 void MessageLinks::inject(const Message& message) {
     if (free_messages_.empty()) {
-        heads_.push_back(static_cast<std::uint32_t>(messages_.size()));
-        messages_.push_back(message);
-    } else {
-        heads_.push_back(free_messages_.back());
-        messages_[free_messages_.back()] = message;
-        free_messages_.pop_back();
+        free_messages_.push_back(static_cast<std::uint32_t>(messages_.size()));
+        messages_.emplace_back();
     }
+    const std::uint32_t slot = free_messages_.back();
+    free_messages_.pop_back();
+    messages_[slot] = message;
+    heads_.push_back(
+        turns_ ? turns_->enter(slot, {message.next, message.end}, message.bytes, message.stretch)
+               : slot);
 }
 
 void MessageLinks::serve(std::uint32_t slot) {
     Message& message = messages_[slot];
+    const Time now = run_.queue.now();
+    if (changes_.any() && !take_link(slot)) return;
     const LinkId id = *message.next++;
     const Link& link = run_.graph[id];
-    const Time now = run_.queue.now();
-    const Duration occupied = message.bytes / link.rate;
+    const Duration latency = stretched(link.spec.latency, message.stretch);
     const Time head = std::max(now, free_at_[id]);
+    Duration occupied = stretched(message.bytes / link.rate, message.stretch);
+    if (changes_.any()) occupied = changes_.slowed(id, head, occupied);
     const Time free = run_.after((head - now) + occupied);
     if (run_.out_of_range) return;  // and nothing may be added up any more
     free_at_[id] = free;
@@ -111,21 +136,57 @@ void MessageLinks::serve(std::uint32_t slot) {
 
     if (message.at_source) {
         message.at_source = false;
-        if (message.from == Step::nobody) {
-            run_.queue.push(free, {send_end, message.order.task.value});
-        } else {
-            Member& sender = call(message.collective).members[message.from];
-            sender.sending_until = std::max(sender.sending_until, free);
-            --sender.unserved;
-            maybe_end(message.collective, message.from);
-        }
+        leave_source(message, free);
     }
-    message.tail += link.spec.latency;
+    message.tail += latency;
     if (message.next == message.end) {
         run_.queue.push(run_.after(message.tail - now), {delivery, slot});
     } else {
-        run_.queue.push(run_.after((head - now) + link.spec.latency), {hop, slot});
+        run_.queue.push(run_.after((head - now) + latency), {hop, slot});
     }
+}
+
+// Whether its next link serves the message. A link whose turn would come only after it has failed
+// is left when it fails.
+bool MessageLinks::take_link(std::uint32_t slot) {
+    Message& message = messages_[slot];
+    const Time now = run_.queue.now();
+    while (true) {
+        const LinkId id = *message.next;
+        const std::optional<Time> fails = changes_.failure(id);
+        if (!fails || std::max(now, free_at_[id]) < *fails) return true;
+        if (now < *fails) {
+            run_.queue.push(*fails, {hop, slot});
+            return false;
+        }
+        const VertexId here = run_.graph[id].from, there = run_.graph[*(message.end - 1)].to;
+        const auto failed = static_cast<std::size_t>(std::ranges::count_if(
+            run_.options.changes,
+            [now](const LinkChange& each) { return each.bandwidth == 0 && each.at <= now; }));
+        const auto [entry, is_new] = detours_.try_emplace(std::tuple(failed, here, there));
+        if (is_new) entry->second = changes_.path(here, there, now);
+        if (entry->second.empty()) {
+            run_.cut_off = fmt::format(
+                "the link {} has failed, and no route is left from '{}' to '{}' for a message of "
+                "device {}",
+                run_.graph.name(id), run_.graph[here].name, run_.graph[there].name,
+                message.order.source.value);
+            return false;
+        }
+        message.next = entry->second.data();
+        message.end = message.next + entry->second.size();
+    }
+}
+
+void MessageLinks::leave_source(const Message& message, Time at) {
+    if (message.from == Step::nobody) {
+        run_.queue.push(at, {send_end, message.order.task.value});
+        return;
+    }
+    Member& sender = call(message.collective).members[message.from];
+    sender.sending_until = std::max(sender.sending_until, at);
+    --sender.unserved;
+    maybe_end(message.collective, message.from);
 }
 
 void MessageLinks::deliver(std::uint32_t slot) {
@@ -155,7 +216,8 @@ void MessageLinks::deliver(std::uint32_t slot) {
 void MessageLinks::join(TaskId part) {
     const CollectiveId id = run_.program.collective(part);
     if (call_of_[id] == ~std::uint32_t{0}) open_call(id);
-    run_.queue.push(run_.after(transfer(id).start), {part_start, part.value});
+    run_.queue.push(run_.after(stretched(transfer(id).start, run_.program.stretch(id))),
+                    {part_start, part.value});
 }
 
 void MessageLinks::open_call(CollectiveId id) {
@@ -257,6 +319,7 @@ void MessageLinks::send_step(CollectiveId id, std::uint32_t channel, std::uint32
             .next = team.links.data() + path.path_begin,
             .end = team.links.data() + path.path_end,
             .bytes = step.bytes,
+            .stretch = run_.program.stretch(id),
             .tail = {},
             .at_source = true,
             .inbox = step.inbox,

@@ -4,15 +4,23 @@
 // served. Cut-through: a message occupies a link for bytes / rate from when its head gets there,
 // and the head goes on `latency` later; the tail is never ahead of what the links before it let
 // through. Heads that reach a link in the same instant are served by (source device, task, channel,
-// step), so that no result depends on the order of events.
+// step), so that no result depends on the order of events. With a quantum, links serve the messages
+// that wait for them in turns instead (link_turns.hpp).
+//
+// A link that fails finishes what it has begun to serve. What waits for it then, or comes later,
+// goes on from where it is by a shortest path of what is left.
 //
 // A collective is worked through member by member, each its own list of steps (sim/steps.hpp).
 
 #include <compare>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
 #include <vector>
 
 #include "sim/link_model.hpp"
+#include "sim/link_turns.hpp"
 
 namespace fourfold {
 
@@ -37,6 +45,7 @@ class MessageLinks {
         const LinkId* next;  // the link that its head is at, or on its way to
         const LinkId* end;   // of the path
         Bytes bytes;
+        double stretch;
         Time tail;       // when its last byte has passed the links so far
         bool at_source;  // its head is at the first link
         std::uint8_t inbox;
@@ -83,9 +92,13 @@ class MessageLinks {
 
     void inject(const Message& message);
     void serve(std::uint32_t slot);
+    bool take_link(std::uint32_t slot);
+    void serve_in_turns();
+    void leave_source(const Message& message, Time at);
     void deliver(std::uint32_t slot);
 
     Run& run_;
+    LinkChanges changes_;
     IdVector<LinkId, Time> free_at_;
     IdVector<CollectiveId, std::uint32_t> call_of_;
     IdVector<TaskId, std::uint32_t> member_of_;  // of parts
@@ -93,7 +106,10 @@ class MessageLinks {
     std::vector<std::uint32_t> free_calls_;
     std::vector<Message> messages_;
     std::vector<std::uint32_t> free_messages_;
-    std::vector<std::uint32_t> heads_;  // messages whose head is at a link in this instant
+    // Around failed links, by how many have failed
+    std::map<std::tuple<std::size_t, VertexId, VertexId>, std::vector<LinkId>> detours_;
+    std::vector<std::uint32_t> heads_;  // messages (in turns: pieces) at a link in this instant
+    std::optional<LinkTurns> turns_;    // with a quantum
 };
 
 }  // namespace fourfold

@@ -100,6 +100,24 @@ void ProgramDraft::connect(TaskId send, TaskId receive, Bytes expected) {
     }
 }
 
+void ProgramDraft::stretch_compute(TaskId compute, double factor) {
+    FOURFOLD_DCHECK(program_.kind(compute) == TaskKind::compute);
+    const Duration duration = scale(program_.duration(compute), factor);
+    program_.detail_[compute] = static_cast<std::uint32_t>(program_.durations_.size());
+    program_.durations_.push_back(duration);
+}
+
+void ProgramDraft::stretch_send(TaskId send, double factor) {
+    FOURFOLD_DCHECK(program_.kind(send) == TaskKind::send);
+    program_.send_stretch_.resize(program_.tasks(), 1);
+    program_.send_stretch_[send.value] = factor;
+}
+
+void ProgramDraft::stretch_collective(CollectiveId id, double factor) {
+    program_.collective_stretch_.resize(program_.collectives_.size(), 1);
+    program_.collective_stretch_[id.value] = factor;
+}
+
 Result<Program> seal(ProgramDraft draft) {
     Program& program = draft.program_;
     if (program.first_dependency_.empty()) program.first_dependency_.push_back(0);
@@ -128,6 +146,10 @@ Result<Program> seal(ProgramDraft draft) {
     }
 
     const std::size_t tasks = program.tasks();
+    if (!program.send_stretch_.empty()) program.send_stretch_.resize(tasks, 1);
+    if (!program.collective_stretch_.empty()) {
+        program.collective_stretch_.resize(program.collectives_.size(), 1);
+    }
     std::vector<std::uint32_t>& first = program.first_successor_;
     first.assign(tasks + 1, 0);
     std::size_t sends = 0;

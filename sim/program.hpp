@@ -34,6 +34,11 @@ using CollectiveId = Id<struct CollectiveTag>;
 
 enum class TaskKind : std::uint8_t { compute, send, receive, part };
 
+/// A time of a call that takes `stretch` times as long as its kind.
+inline Duration stretched(Duration duration, double stretch) {
+    return stretch == 1 ? duration : scale(duration, stretch);
+}
+
 struct Stream {
     DeviceId device;
     std::uint8_t lane;  // which of the device's streams; what lanes mean is the lowering's business
@@ -104,6 +109,15 @@ class Program {
         return range(successors_, first_successor_, task);
     }
 
+    /// How many times as long as its transfer a send or a call of a collective takes, on every link
+    /// and in all: 1, unless the draft says otherwise.
+    [[nodiscard]] double stretch(TaskId send) const {
+        return send_stretch_.empty() ? 1 : send_stretch_[send.value];
+    }
+    [[nodiscard]] double stretch(CollectiveId id) const {
+        return collective_stretch_.empty() ? 1 : collective_stretch_[id.value];
+    }
+
     [[nodiscard]] const IdVector<StreamId, Stream>& streams() const { return streams_; }
     [[nodiscard]] const IdVector<TransferId, Transfer>& transfers() const { return transfers_; }
     [[nodiscard]] const IdVector<TeamId, Team>& teams() const { return teams_; }
@@ -145,6 +159,7 @@ class Program {
     IdVector<TeamId, Team> teams_;
     IdVector<CollectiveId, Collective> collectives_;
     std::vector<TaskId> parts_;
+    std::vector<double> send_stretch_, collective_stretch_;  // by task, by collective; or empty
 };
 
 /// A program being written. Tasks of one stream run in the order in which they are added.
@@ -166,6 +181,17 @@ class ProgramDraft {
     /// expects; `seal` refuses a pair that differs.
     void connect(TaskId send, TaskId receive, Bytes expected);
 
+    /// Tasks and collectives already added then take so many times as long. Requires: factor > 0.
+    void stretch_compute(TaskId compute, double factor);
+    void stretch_send(TaskId send, double factor);
+    void stretch_collective(CollectiveId id, double factor);
+
+    [[nodiscard]] TaskKind kind(TaskId task) const { return program_.kind(task); }
+    [[nodiscard]] DeviceId device(TaskId task) const { return program_.device(task); }
+    [[nodiscard]] std::size_t collectives() const { return program_.collectives_.size(); }
+    [[nodiscard]] DeviceId first_member(CollectiveId id) const {
+        return team(program_.transfer_of(id).team).members.front();
+    }
     [[nodiscard]] const Transfer& transfer(TransferId id) const { return program_.transfers_[id]; }
     [[nodiscard]] const Team& team(TeamId id) const { return program_.teams_[id]; }
     [[nodiscard]] std::size_t tasks() const { return program_.tasks(); }

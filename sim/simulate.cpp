@@ -69,7 +69,7 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
     std::vector<TaskId> done, ready;
     IdVector<TaskId, std::uint32_t> pending(program.tasks());
     IdVector<TaskId, std::uint8_t> ended(program.tasks(), 0);
-    Run state{graph, program, queue, timeline, done};
+    Run state{graph, program, queue, timeline, done, options};
     Links links(state);
     std::size_t open = program.tasks();
 
@@ -92,7 +92,9 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
             case TaskKind::receive: {
                 const TaskId send = program.partner(task);
                 timeline.begin[task] =
-                    timeline.begin[send] + program.transfers()[program.transfer(send)].latency;
+                    timeline.begin[send] +
+                    stretched(program.transfers()[program.transfer(send)].latency,
+                              program.stretch(send));
                 timeline.end[task] = queue.now();
                 done.push_back(task);
                 break;
@@ -146,7 +148,8 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
             return problem("", fmt::format("the step takes longer than the clock can hold ({})",
                                            to_text(duration_limit)));
         }
-        if (queue.empty()) break;
+        if (!state.cut_off.empty()) return problem("", state.cut_off);
+        if (queue.empty() || (open == 0 && !options.changes.empty())) break;
         queue.advance();
     }
     if (open > 0) return problem("", describe_cycle(program, pending, ended));
@@ -155,6 +158,13 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
 }
 
 }  // namespace
+
+Result<void> check_quantum(Bytes quantum) {
+    constexpr Bytes quantum_min = 1_KiB;
+    if (quantum >= quantum_min) return {};
+    return problem("quantum", fmt::format("a quantum of {} makes too many pieces; at least {}",
+                                          to_text(quantum), to_text(quantum_min)));
+}
 
 Result<Timeline> simulate(const Graph& graph, const Program& program,
                           const SimulateOptions& options) {

@@ -16,6 +16,11 @@ namespace fourfold {
 Search::Search(const Graph& graph, Direction direction)
     : graph_(&graph), direction_(direction), labels_(graph.vertices().size()) {}
 
+void Search::close(LinkId link) {
+    closed_.resize(graph_->links().size());
+    closed_[link.value] = true;
+}
+
 void Search::start(VertexId origin) {
     for (const VertexId vertex : reached_) labels_[vertex] = {};
     reached_.clear();
@@ -45,6 +50,7 @@ std::span<const VertexId> Search::advance() {
 }
 
 void Search::relax(LinkId id, Cost base) {
+    if (!closed_.empty() && closed_[id.value]) return;
     const Link& link = (*graph_)[id];
     const VertexId end = direction_ == Direction::outward ? link.to : link.from;
     const Cost cost = base + Cost{link.spec.latency, 1};

@@ -29,7 +29,10 @@ class Search {
     /// `graph` is borrowed and must outlive this.
     Search(const Graph& graph, Direction direction);
 
-    /// Forgets everything. Cost: what the search before had reached.
+    /// Searches after this do not go over `link`.
+    void close(LinkId link);
+
+    /// Forgets everything but closed links. Cost: what the search before had reached.
     void start(VertexId origin);
 
     /// Every vertex that can be reached has been scanned.
@@ -72,6 +75,7 @@ class Search {
 
     const Graph* graph_;
     Direction direction_;
+    std::vector<bool> closed_;  // by link; empty: none
     IdVector<VertexId, Label> labels_;
     std::vector<Parent> parents_;
     std::vector<Entry> queue_;  // a heap; an entry is stale once its vertex has a lower cost

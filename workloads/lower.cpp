@@ -195,6 +195,12 @@ class Writer {
         halves = {};
     }
 
+    void jitter(const Jitter& jitter) {
+        if (!jitter.any()) return;
+        apply(
+            jitter, [this](TaskId task) { return labels_[task].axis == Axis::compute; }, draft_);
+    }
+
     Result<Lowered> seal_program() {
         Result<Program> program = seal(std::move(draft_));
         if (!program) return tl::unexpected(program.error());
@@ -245,6 +251,7 @@ class Lowering {
             if (auto done = lower_device(cursors[i]); !done) return tl::unexpected(done.error());
             flops_ += flops_of_device_ * static_cast<double>(counts_[i]);
         }
+        writer_.jitter(step_.jitter);
         Result<Lowered> lowered = writer_.seal_program();
         if (!lowered) return lowered;
         lowered->hardware_flops = flops_;

@@ -11,6 +11,7 @@
 #include "topology/units.hpp"
 #include "workloads/collectives/collective.hpp"
 #include "workloads/framework.hpp"
+#include "workloads/jitter.hpp"
 #include "workloads/schedules/schedule.hpp"
 #include "workloads/split.hpp"
 #include "workloads/transformer.hpp"
@@ -76,6 +77,7 @@ struct TrainingStep {
     TransportCosts node, fabric;
     Measured measured;
     std::vector<SlowDevice> slow_devices;
+    Jitter jitter;
 
     [[nodiscard]] std::int64_t micro_batches() const {
         return global_batch / (micro_batch * split.data);

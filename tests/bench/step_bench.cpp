@@ -37,8 +37,11 @@ void step(benchmark::State& state, const std::string& file) {
     std::size_t tasks = 0;
     Duration time{};
     for ([[maybe_unused]] auto _ : state) {
-        const auto evaluation =
-            evaluate(scenario.step, scenario.graph, {.links = scenario.links, .audit = false});
+        const auto evaluation = evaluate(scenario.step, scenario.graph,
+                                         {.links = scenario.links,
+                                          .changes = scenario.changes,
+                                          .quantum = scenario.quantum,
+                                          .audit = false});
         if (!evaluation) {
             state.SkipWithError(evaluation.error().what.c_str());
             return;

@@ -84,6 +84,9 @@ TEST_CASE("Wrong values of collective and curves are named by their option") {
                   "fourfold: error: --per-node requires --node-bandwidth\nSee fourfold --help.\n");
     check_refused("collective all_reduce --ranks 6 --bytes 64MiB --per-node 2,3" + nodes + rest,
                   "fourfold: error: --per-node: one number, as in 8\n");
+    check_refused("collective all_reduce --ranks 8 --bytes 64MiB --quantum 4B" + rest,
+                  "fourfold: error: --quantum: a quantum of 4 B makes too many pieces; at least "
+                  "1 KiB\n");
     check_refused("curves idle --out x --schedule 1f1b,gpip",
                   "fourfold: error: --schedule: unknown schedule 'gpip'; did you mean 'gpipe'?\n");
     check_refused("curves idle --out x --micro-batches 5..2",

@@ -31,7 +31,8 @@ struct Example {
         Timeline timeline = network.run(links);
         falsify(timeline);
         std::string text;
-        for (const std::string& fault : audit(network.graph, network.program(), timeline, links)) {
+        for (const std::string& fault :
+             audit(network.graph, network.program(), timeline, {.links = links})) {
             text += fault + "\n";
         }
         return text;
@@ -111,7 +112,8 @@ TEST_CASE("of many faults the first twenty are told") {
     for (int i = 0; i < 50; ++i) network.draft.compute(stream, 1_us);
     Timeline timeline = network.run(LinkModel::flows);
     for (const TaskId task : timeline.end.keys()) timeline.end[task] = timeline.begin[task];
-    CHECK(audit(network.graph, network.program(), timeline, LinkModel::flows).size() == 20);
+    CHECK(audit(network.graph, network.program(), timeline, {.links = LinkModel::flows}).size() ==
+          20);
 }
 
 }  // namespace

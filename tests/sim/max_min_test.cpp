@@ -192,6 +192,31 @@ TEST_CASE("sharing from the links that changed equals sharing from nothing, to t
     CHECK(shared > 50'000);
 }
 
+TEST_CASE("links that slow down and recover are shared to the bit as from nothing") {
+    std::mt19937_64 random(9);
+    for (int round = 0; round < 200; ++round) {
+        CAPTURE(round);
+        ComparedSharing sharing = [&] {
+            Play game = round % 2 == 0 ? any_links(random) : tree(random);
+            for (std::int64_t i = pick(random, 1, 12); i > 0; --i) {
+                if (Sharer sharer = game.next(); !sharer.uses.empty()) {
+                    game.sharing.start(std::move(sharer));
+                }
+            }
+            return std::move(game.sharing);
+        }();
+        REQUIRE(sharing.solve() == "");
+        const Rates rates = sharing.rates();
+        for (int change = 0; change < 10; ++change) {
+            const LinkId link{static_cast<std::uint32_t>(
+                pick(random, 0, static_cast<std::int64_t>(rates.size()) - 1))};
+            const std::int64_t part = pick(random, 1, 10);
+            sharing.set_rate(link, {std::max<std::int64_t>(1, rates[link].value * part / 10)});
+            REQUIRE(sharing.solve() == "");
+        }
+    }
+}
+
 // Bertsekas and Gallager 1992, sec. 6.5.2: who is below the full level crosses a link that is full
 // to the last unit and on which nobody has more.
 TEST_CASE("no link carries more than it can, and who is slowed has one that can carry no more") {

@@ -51,11 +51,17 @@ inline Graph graph_of(const std::string& text) {
     return std::move(*graph);
 }
 
-inline Timeline run_audited(const Graph& graph, const Program& program, LinkModel links) {
-    const Result<Timeline> timeline = simulate(graph, program, {links, true});
+inline Timeline run_audited(const Graph& graph, const Program& program, SimulateOptions options) {
+    options.record_rates = true;
+    const Result<Timeline> timeline = simulate(graph, program, options);
     REQUIRE_MESSAGE(timeline.has_value(), (timeline ? "" : timeline.error().what));
-    for (const std::string& fault : audit(graph, program, *timeline, links)) FAIL_CHECK(fault);
+    for (const std::string& fault : audit(graph, program, *timeline, options)) {
+        FAIL_CHECK(fault);
+    }
     return *timeline;
+}
+inline Timeline run_audited(const Graph& graph, const Program& program, LinkModel links) {
+    return run_audited(graph, program, SimulateOptions{.links = links});
 }
 
 /// A network and a program on it that is being written.
@@ -106,6 +112,7 @@ class Network {
         return program_;
     }
     Timeline run(LinkModel links) { return run_audited(graph, program(), links); }
+    Timeline run(const SimulateOptions& options) { return run_audited(graph, program(), options); }
 
     Graph graph;
     Routes routes;

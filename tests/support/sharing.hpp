@@ -117,6 +117,11 @@ class ComparedSharing {
         running_.pop_back();
         sharers_.pop_back();
     }
+    /// No activity may be faster alone than a link of its own where it starts.
+    void set_rate(LinkId link, BytesPerSecond rate) {
+        rates_[link] = rate;
+        for (MaxMin* each : {&full_, &local_, &either_}) each->set_rate(link, rate);
+    }
     /// Returns: where the three differ from each other or from the rounds to the letter, if so.
     std::string solve() {
         const std::span<const ActivityId> changed = full_.solve_in_full();
