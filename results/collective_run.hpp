@@ -24,6 +24,7 @@ struct CollectiveQuestion {
     std::uint32_t root = 0;
     Fabric network;
     LinkModel links = LinkModel::flows;
+    Routing routing{};
     std::vector<Duration> start;  // how late each rank is; empty: all are there at 0
     bool audit = false;
 };

@@ -32,9 +32,11 @@ nlohmann::ordered_json to_json(const Report& report) {
     for (std::size_t i = 0; i < time_class_count; ++i) {
         time[std::string(name_of(static_cast<TimeClass>(i)))] = measures.time[i];
     }
+    const bool is_balanced = report.graph.routing().kind == Routing::Kind::balanced;
     nlohmann::ordered_json json = {
         {"name", report.name},
         {"network", report.links == LinkModel::flows ? "flows" : "messages"},
+        {"routing", is_balanced ? "balanced" : "ecmp"},
         {"devices", measures.devices},
         {"parameters", parameters(report.step.model)},
         {"micro_batches", report.step.micro_batches()},

@@ -42,6 +42,15 @@ std::string order_text(const Split& split) {
     return text;
 }
 
+std::string network_text(const Report& report) {
+    std::string text = report.links == LinkModel::flows ? "flows" : "messages";
+    const Routing& routing = report.graph.routing();
+    if (routing.kind == Routing::Kind::ecmp) {
+        text += fmt::format(", routing ecmp (seed {})", routing.seed);
+    }
+    return text;
+}
+
 std::string configuration(const Report& report) {
     const TrainingStep& step = report.step;
     const Transformer& model = step.model;
@@ -66,11 +75,11 @@ std::string configuration(const Report& report) {
         fmt::format("  batch     {} sequences, {} micro-batch{} of {} on each data rank\n",
                     grouped(static_cast<std::uint64_t>(step.global_batch)), step.micro_batches(),
                     step.micro_batches() == 1 ? "" : "es", step.micro_batch);
-    text += fmt::format(
-        "  schedule  {}{}, point-to-point {}, recompute {}; network {}\n", step.schedule->name,
-        step.chunks > 1 ? fmt::format(", {} chunks", step.chunks) : "",
-        step.point_to_point == PointToPoint::blocking ? "blocking" : "overlapped",
-        name_of(step.recompute), report.links == LinkModel::flows ? "flows" : "messages");
+    text += fmt::format("  schedule  {}{}, point-to-point {}, recompute {}; network {}\n",
+                        step.schedule->name,
+                        step.chunks > 1 ? fmt::format(", {} chunks", step.chunks) : "",
+                        step.point_to_point == PointToPoint::blocking ? "blocking" : "overlapped",
+                        name_of(step.recompute), network_text(report));
     text += fmt::format("  software  {}\n", step.framework.name);
     return text;
 }

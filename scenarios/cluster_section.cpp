@@ -341,7 +341,7 @@ ClusterSection read_cluster(Fields& scenario, const Catalog& catalog) {
     return section;
 }
 
-std::optional<Graph> build_graph(const ClusterSection& cluster,
+std::optional<Graph> build_graph(const ClusterSection& cluster, const Routing& routing,
                                  const std::vector<SlowLink>& slow_links, const YamlNode& scenario,
                                  Report& report) {
     Result<GraphDraft> draft =
@@ -351,6 +351,7 @@ std::optional<Graph> build_graph(const ClusterSection& cluster,
         report.error(locate(scenario, prefix + draft.error().where), draft.error().what);
         return std::nullopt;
     }
+    draft->routing = routing;
     const std::size_t errors = report.errors();
     slow_down(*draft, slow_links, report);
     if (report.errors() > errors) return std::nullopt;

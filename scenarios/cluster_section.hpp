@@ -40,7 +40,7 @@ struct SlowLink {
 
 /// Builds the cluster, slows links and seals the graph. Requires: `cluster.sound`. Problems are
 /// reported at the keys of `scenario`.
-std::optional<Graph> build_graph(const ClusterSection& cluster,
+std::optional<Graph> build_graph(const ClusterSection& cluster, const Routing& routing,
                                  const std::vector<SlowLink>& slow_links, const YamlNode& scenario,
                                  Report& report);
 

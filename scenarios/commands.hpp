@@ -50,7 +50,7 @@ struct CalibrateOptions {
 };
 
 struct CollectiveOptions {
-    std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
+    std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network, routing;
     ShapeParameters parameters;
     bool json = false;
 };

@@ -132,8 +132,9 @@ int collective_command(const CollectiveOptions& options) {
     const auto bandwidth = rate_argument("--bandwidth", options.bandwidth);
     const auto latency = duration_argument("--latency", options.latency);
     const auto network = link_model(options.network);
-    if (const auto wrong =
-            first_problem(kind, algorithm, ranks, bytes, shape, bandwidth, latency, network)) {
+    const auto routing = routing_argument(options.routing);
+    if (const auto wrong = first_problem(kind, algorithm, ranks, bytes, shape, bandwidth, latency,
+                                         network, routing)) {
         return refuse(*wrong);
     }
     if (ranks->size() != 1) {
@@ -149,6 +150,7 @@ int collective_command(const CollectiveOptions& options) {
                                     .link = {.bandwidth = *bandwidth, .latency = *latency},
                                     .parameters = options.parameters},
                         .links = *network,
+                        .routing = *routing,
                         .start = {}});
     if (!run) return refuse(run.error());
 
@@ -160,6 +162,7 @@ int collective_command(const CollectiveOptions& options) {
             {"ranks", ranks->front()},
             {"bytes", bytes->value},
             {"network", options.network},
+            {"routing", options.routing},
             {"time_s", seconds(run->time)},
             {"closed_form_s", run->closed_form ? nlohmann::ordered_json(seconds(*run->closed_form))
                                                : nlohmann::ordered_json(nullptr)},

@@ -205,6 +205,7 @@ int run_main(int argc, char** argv) {
                                          .bandwidth = {},
                                          .latency = {},
                                          .network = "flows",
+                                         .routing = "balanced",
                                          .parameters = {}};
     CLI::App* collective = app.add_subcommand("collective", "time one collective");
     collective
@@ -220,6 +221,7 @@ int run_main(int argc, char** argv) {
     collective->add_option("--latency", collective_options.latency, "of each link")->required();
     add_shape_options(*collective, collective_options.parameters);
     collective->add_option("--network", collective_options.network, "flows or messages");
+    collective->add_option("--routing", collective_options.routing, "balanced or ecmp");
     collective->add_flag("--json", collective_options.json, "print JSON");
     collective->callback([&] { code = collective_command(collective_options); });
 

@@ -213,6 +213,26 @@ void read_details(Fields& scenario, TrainingStep& step) {
     collectives.look_up("algorithm", Need::required, step.algorithm, "auto", find_algorithm);
 }
 
+void read_routing(Fields& scenario, Routing& into) {
+    constexpr std::string_view example = "{kind: ecmp, seed: 1}";
+    const auto read_kind = [&into](Fields& fields, std::string_view key) {
+        fields.choice<Routing::Kind>(
+            key, "routing", Need::required, into.kind,
+            {{"balanced", Routing::Kind::balanced}, {"ecmp", Routing::Kind::ecmp}});
+    };
+    const YamlNode* node = scenario.value("routing", Need::optional, example);
+    if (node == nullptr) return;
+    if (node->kind != YamlNode::Kind::mapping) return read_kind(scenario, "routing");
+    Fields fields(scenario, "routing", Need::optional, example);
+    read_kind(fields, "kind");
+    std::int64_t seed = 0;
+    fields.integer("seed", Need::optional, seed, {0, 0xffff'ffff, 1});
+    into.seed = static_cast<std::uint64_t>(seed);
+    const YamlNode* kind = fields.value("kind", Need::optional, "ecmp");
+    if (kind == nullptr || kind->text != "balanced" || !fields.has("seed")) return;
+    fields.error_at_key("seed", "balanced routing leaves nothing to chance; remove 'seed'");
+}
+
 // ------------------------------------------------------------------------ measured, perturbed
 
 std::optional<MeasuredTimes> read_times(Fields& measured, std::string_view key) {
@@ -391,6 +411,7 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
     scenario.name = name;
     TrainingStep& step = scenario.step;
     ClusterSection cluster;
+    Routing routing;
     std::vector<SlowLink> slow_links;
     bool step_sound = false;
     {
@@ -424,6 +445,7 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
 
         fields.choice<LinkModel>("network", "network model", Need::optional, scenario.links,
                                  {{"flows", LinkModel::flows}, {"messages", LinkModel::messages}});
+        read_routing(fields, routing);
         slow_links = read_perturb(fields, cluster.devices, step);
         scenario.published = read_published(fields);
     }
@@ -434,7 +456,7 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
     if (!cluster.sound || (report.errors() > errors && cluster.devices > built_anyway)) {
         return std::nullopt;
     }
-    auto graph = build_graph(cluster, slow_links, tree, report);
+    auto graph = build_graph(cluster, routing, slow_links, tree, report);
     if (!graph || report.errors() > errors) return std::nullopt;
     scenario.graph = std::move(*graph);
     const bool folds = scenario.links == LinkModel::flows;

@@ -87,6 +87,23 @@ TEST_CASE("Wrong values of collective and curves are named by their option") {
         "fourfold: error: --algorithm: 'ring,' has an empty name; write names as in a,b\n");
 }
 
+TEST_CASE("collective --routing ecmp is slower on a fat tree where messages collide") {
+    const auto time = [](const std::string& routing) {
+        const Finished run = run_program(
+            "collective all_to_all --algorithm direct --ranks 32 --bytes 64MiB --shape fat_tree "
+            "--leaf-ports 4 --bandwidth 25GB/s --latency 5us --json --routing " +
+            routing);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+        CHECK(json::parse(run.out)["routing"] == routing);
+        return json::parse(run.out)["time_s"].get<double>();
+    };
+    CHECK(time("ecmp") > time("balanced"));
+    check_refused(
+        "collective all_reduce --ranks 4 --bytes 1MiB --bandwidth 25GB/s --latency 5us --routing "
+        "ecpm",
+        "fourfold: error: --routing: unknown routing 'ecpm'; did you mean 'ecmp'?\n");
+}
+
 TEST_CASE("collective takes every parameter of every shape") {
     const std::string all_reduce =
         "collective all_reduce --bytes 64MiB --bandwidth 25GB/s --latency 5us ";

@@ -152,6 +152,7 @@ overlap: {gradients: false, parameters: false}
 gradient_clipping: false
 collectives: {algorithm: ring}
 network: messages
+routing: {kind: ecmp, seed: 7}
 measured:
   stage: {forward: 3 ms, input_gradient: 2 ms, weight_gradient: 1 ms}
   optimizer: 4 ms
@@ -162,6 +163,7 @@ published: {step_time: 1.5 s, source: a guess}
 )");
     CHECK(scenario.name == "all keys");
     CHECK(scenario.links == LinkModel::messages);
+    CHECK(scenario.graph.routing() == Routing{.kind = Routing::Kind::ecmp, .seed = 7});
     CHECK(scenario.published->step_time == 1500_ms);
     CHECK(scenario.published->source == "a guess");
 
@@ -251,6 +253,12 @@ published: {step_time: 1.5 s, source: a guess}
     CHECK(slow.rate.value == 12'500'000'000);
     CHECK(slow.spec.latency == 6_us);
     CHECK(link_between(scenario, "leaf0", "node0.device0").rate == 25_GBps);  // the way back is not
+}
+
+TEST_CASE("routing is balanced where nothing is said, and ecmp by name has seed 0") {
+    CHECK(parse(plain).graph.routing() == Routing{});
+    CHECK(parse(plain, {{"routing", "ecmp"}}).graph.routing() ==
+          Routing{.kind = Routing::Kind::ecmp, .seed = 0});
 }
 
 TEST_CASE("context ranks cut the sequence and what is left over is data") {
