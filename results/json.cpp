@@ -54,6 +54,18 @@ nlohmann::ordered_json to_json(const Report& report) {
         {"traffic", traffic_json(report)},
         {"warnings", evaluation.warnings},
     };
+    const auto device_name = [&](DeviceId device) {
+        return report.graph[report.graph.devices()[device.value]].name;
+    };
+    for (std::size_t i = 0; i < evaluation.background.size(); ++i) {
+        const BackgroundFlow& flow = report.step.background[i];
+        json["background"].push_back({{"from", device_name(flow.from)},
+                                      {"to", device_name(flow.to)},
+                                      {"bytes_per_message", flow.bytes.value},
+                                      {"at_s", to_seconds(flow.at)},
+                                      {"every_s", to_seconds(flow.every)},
+                                      {"messages", evaluation.background[i]}});
+    }
     if (report.published) {
         const double published = to_seconds(*report.published);
         json["published_step_time_s"] = published;

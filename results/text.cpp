@@ -84,6 +84,27 @@ std::string configuration(const Report& report) {
     return text;
 }
 
+std::string background_text(const Report& report) {
+    constexpr std::size_t shown = 8;
+    const std::vector<BackgroundFlow>& flows = report.step.background;
+    if (flows.empty()) return "";
+    const auto device_name = [&](DeviceId device) {
+        return report.graph[report.graph.devices()[device.value]].name;
+    };
+    std::vector<std::vector<std::string>> rows{
+        {"background", "to", "each", "at", "every", "arrived"}};
+    for (std::size_t i = 0; i < std::min(shown, flows.size()); ++i) {
+        const BackgroundFlow& flow = flows[i];
+        rows.push_back({device_name(flow.from), device_name(flow.to), to_text(flow.bytes),
+                        to_text(flow.at),
+                        flow.every > Duration::zero() ? to_text(flow.every) : "once",
+                        grouped(report.evaluation.background[i])});
+    }
+    std::string text = "\n  messages of others, no part of the step\n" + aligned(rows, {0, 1});
+    if (flows.size() > shown) text += fmt::format("  and {} more flows\n", flows.size() - shown);
+    return text;
+}
+
 double error_of(const Report& report) {
     return to_seconds(report.evaluation.measures.step_time) / to_seconds(*report.published) - 1;
 }
@@ -172,7 +193,8 @@ std::string to_text(const Report& report) {
     const Evaluation& evaluation = report.evaluation;
     std::string text = report.name + "\n" + configuration(report) + "\n" + speed(report);
     if (evaluation.uncertainty) text += how_certain(*evaluation.uncertainty);
-    text += "\n" + where_time_goes(evaluation.measures) + "\n" + traffic_text(report);
+    text += "\n" + where_time_goes(evaluation.measures) + "\n" + traffic_text(report) +
+            background_text(report);
     if (!evaluation.warnings.empty()) text += "\n";
     for (const std::string& warning : evaluation.warnings) {
         text += fmt::format("  warning: {}\n", warning);

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "scenarios/background_section.hpp"
 #include "scenarios/cluster_section.hpp"
 #include "scenarios/document.hpp"
 #include "scenarios/fields.hpp"
@@ -412,6 +413,7 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
     TrainingStep& step = scenario.step;
     ClusterSection cluster;
     Routing routing;
+    std::vector<NamedFlow> background;
     std::vector<SlowLink> slow_links;
     bool step_sound = false;
     {
@@ -446,6 +448,7 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
         fields.choice<LinkModel>("network", "network model", Need::optional, scenario.links,
                                  {{"flows", LinkModel::flows}, {"messages", LinkModel::messages}});
         read_routing(fields, routing);
+        background = read_background(fields);
         slow_links = read_perturb(fields, cluster.devices, step);
         scenario.published = read_published(fields);
     }
@@ -457,6 +460,7 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
         return std::nullopt;
     }
     auto graph = build_graph(cluster, routing, slow_links, tree, report);
+    if (graph) step.background = look_up(background, *graph, report);
     if (!graph || report.errors() > errors) return std::nullopt;
     scenario.graph = std::move(*graph);
     const bool folds = scenario.links == LinkModel::flows;

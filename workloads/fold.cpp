@@ -70,7 +70,8 @@ bool aligned(std::int64_t product, const Graph& graph) {
 }  // namespace
 
 std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
-    if (graph.blocks().empty()) return std::nullopt;
+    const bool shares_links = !step.background.empty() || !step.devices.empty();
+    if (graph.blocks().empty() || shares_links) return std::nullopt;
     const std::vector<Seat> odd = odd_seats(step, graph);
     std::vector<std::pair<Seat, std::int64_t>> chosen{{Seat{}, 1}};
     std::int64_t stride = 1;

@@ -212,7 +212,7 @@ class Lowering {
     Lowering(const TrainingStep& step, const Graph& graph, const std::optional<Fold>& fold)
         : step_(step),
           fold_(fold.has_value()),
-          placement_(step.split),
+          placement_(step.split, step.devices),
           devices_(fold ? fold->devices : all_devices(placement_)),
           counts_(fold ? fold->counts : std::vector<std::int64_t>(devices_.size(), 1)),
           writer_(graph),
@@ -233,6 +233,11 @@ class Lowering {
             flops_of_device_ = 0;
             if (auto done = lower_device(devices_[i]); !done) return tl::unexpected(done.error());
             flops_ += flops_of_device_ * static_cast<double>(counts_[i]);
+        }
+        for (const BackgroundFlow& flow : step_.background) {
+            const Duration pace = flow.steady ? flow.every : Duration::zero();
+            const TransferId message = transfers_.background(flow.from, flow.to, flow.bytes, pace);
+            writer_.draft().add_background({message, Time(flow.at), flow.every});
         }
         Result<Lowered> lowered = writer_.seal_program();
         if (!lowered) return lowered;
@@ -270,8 +275,9 @@ class Lowering {
 
     static std::vector<DeviceId> all_devices(const Placement& placement) {
         std::vector<DeviceId> all;
-        const auto devices = static_cast<std::size_t>(placement.devices());
-        for (const DeviceId device : ids<DeviceId>(devices)) all.push_back(device);
+        for (std::int64_t rank = 0; rank < placement.devices(); ++rank) {
+            all.push_back(placement.device(rank));
+        }
         return all;
     }
 

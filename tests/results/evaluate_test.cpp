@@ -55,6 +55,30 @@ TEST_CASE("an evaluation is the step, simulated, audited and measured") {
     }
 }
 
+TEST_CASE("messages of others slow a step, and are no part of it") {
+    TrainingStep step = data_step(4);
+    const Graph graph = cluster(2, 2);
+    for (const LinkModel links : {LinkModel::flows, LinkModel::messages}) {
+        step.background.clear();
+        const Evaluation quiet = evaluated(step, graph, links);
+        CHECK(quiet.background.empty());
+        // Back to back on the port that gradients take from node 0 to node 1, without end.
+        step.background = {{.from = DeviceId{1}, .to = DeviceId{2}, .bytes = 1_MiB, .every = 1_us}};
+        const Evaluation noisy = evaluated(step, graph, links);
+        CHECK(noisy.measures.step_time > quiet.measures.step_time);
+        CHECK(noisy.background.at(0) > 0);
+        CHECK_FALSE(noisy.lowered.folded);
+        REQUIRE(noisy.traffic.size() == quiet.traffic.size());
+        for (std::size_t i = 0; i < noisy.traffic.size(); ++i) {
+            CHECK(noisy.traffic[i].wire_bytes == quiet.traffic[i].wire_bytes);
+            CHECK(noisy.traffic[i].operations == quiet.traffic[i].operations);
+        }
+        // Where nobody else sends, it is not felt.
+        step.background = {{.from = DeviceId{0}, .to = DeviceId{1}, .bytes = 1_B, .at = 1'000'000_ms}};
+        CHECK(evaluated(step, graph, links).measures.step_time == quiet.measures.step_time);
+    }
+}
+
 TEST_CASE("devices without work and links without traffic are warned of") {
     // SimAI #208: more devices, the same answer. 8 devices, of which 2 work: their 2 links each way
     // to the switch carry gradients, 12 of 16 nothing.

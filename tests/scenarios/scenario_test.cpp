@@ -261,6 +261,30 @@ TEST_CASE("routing is balanced where nothing is said, and ecmp by name has seed 
           Routing{.kind = Routing::Kind::ecmp, .seed = 0});
 }
 
+TEST_CASE("background flows are messages, once or again and again, or a constant stream") {
+    const std::string text = std::string(plain) + R"(
+background:
+  - {from: node0.device1, to: node1.device3, bytes: 1 GiB}
+  - {from: node0.device0, to: node1.device0, bytes: 1 MB, at: 3 ms, every: 10 ms}
+  - {from: node0.device0, to: node1.device0, rate: 5 GB/s}
+)";
+    const auto flows = parse(text).step.background;
+    REQUIRE(flows.size() == 3);
+    CHECK(flows[0].from == DeviceId{1});
+    CHECK(flows[0].to == DeviceId{7});
+    CHECK(flows[0].bytes == 1024 * 1_MiB);
+    CHECK(flows[0].at == Duration::zero());
+    CHECK(flows[0].every == Duration::zero());
+    CHECK(flows[1].bytes == Bytes{1'000'000});
+    CHECK(flows[1].at == 3_ms);
+    CHECK(flows[1].every == 10_ms);
+    CHECK_FALSE(flows[1].steady);
+    // 4 MiB every 4194304 / 5e9 s.
+    CHECK(flows[2].steady);
+    CHECK(flows[2].bytes == 4 * 1_MiB);
+    CHECK(flows[2].every == Duration(838'860'800));
+}
+
 TEST_CASE("context ranks cut the sequence and what is left over is data") {
     const Scenario scenario = parse(std::string(plain) + "parallel: {tensor: 2, context: 2}\n");
     CHECK(scenario.step.split.context == 2);

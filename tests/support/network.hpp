@@ -59,6 +59,10 @@ inline Timeline run_audited(const Graph& graph, const Program& program, LinkMode
     return *timeline;
 }
 
+struct BackgroundTimes {
+    Duration at{}, every{}, pace{};
+};
+
 /// A network and a program on it that is being written.
 class Network {
   public:
@@ -92,6 +96,12 @@ class Network {
         const Message made{draft.send(from, transfer), draft.receive(to)};
         draft.connect(made.send, made.receive, bytes);
         return made;
+    }
+    BackgroundId background(std::string_view from, std::string_view to, Bytes bytes,
+                            const BackgroundTimes& times = {}) {
+        const TransferId transfer =
+            transfers.background(device(from), device(to), bytes, times.pace);
+        return draft.add_background({transfer, Time(times.at), times.every});
     }
     StreamId stream(std::string_view name) {
         const StreamId made = draft.add_stream(device(name), 0);
