@@ -88,4 +88,15 @@ nlohmann::ordered_json to_json(const Report& report) {
     return json;
 }
 
+nlohmann::ordered_json to_json(const JobsReport& report) {
+    nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < report.jobs.size(); ++i) {
+        nlohmann::ordered_json job = to_json(report.jobs[i]);
+        job["alone_step_time_s"] = to_seconds(report.evaluations[i].alone);
+        job["slowdown"] = report.evaluations[i].slowdown();
+        jobs.push_back(std::move(job));
+    }
+    return {{"name", report.name}, {"jobs", std::move(jobs)}};
+}
+
 }  // namespace fourfold

@@ -91,8 +91,7 @@ std::string background_text(const Report& report) {
     const auto device_name = [&](DeviceId device) {
         return report.graph[report.graph.devices()[device.value]].name;
     };
-    std::vector<std::vector<std::string>> rows{
-        {"background", "to", "each", "at", "every", "arrived"}};
+    std::vector<std::vector<std::string>> rows{{"from", "to", "each", "at", "every", "arrived"}};
     for (std::size_t i = 0; i < std::min(shown, flows.size()); ++i) {
         const BackgroundFlow& flow = flows[i];
         rows.push_back({device_name(flow.from), device_name(flow.to), to_text(flow.bytes),
@@ -199,6 +198,20 @@ std::string to_text(const Report& report) {
     for (const std::string& warning : evaluation.warnings) {
         text += fmt::format("  warning: {}\n", warning);
     }
+    return text;
+}
+
+std::string to_text(const JobsReport& report) {
+    std::vector<std::vector<std::string>> rows;
+    rows.push_back({"job", "devices", "alone", "together", "slowdown"});
+    for (std::size_t i = 0; i < report.jobs.size(); ++i) {
+        const JobEvaluation& job = report.evaluations[i];
+        rows.push_back({report.jobs[i].name, grouped(job.evaluation.measures.devices),
+                        to_text(job.alone), to_text(job.evaluation.measures.step_time),
+                        fmt::format("{:.3f}", job.slowdown())});
+    }
+    std::string text = report.name + "\n" + aligned(rows, {0});
+    for (const Report& job : report.jobs) text += "\n" + to_text(job);
     return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "scenarios/cluster_section.hpp"
 #include "scenarios/document.hpp"
 #include "scenarios/fields.hpp"
+#include "scenarios/jobs_section.hpp"
 #include "scenarios/reading.hpp"
 #include "scenarios/settings.hpp"
 #include "topology/closest.hpp"
@@ -403,6 +405,14 @@ void apply_settings(const std::vector<Setting>& settings, YamlNode& tree, Report
 
 std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view name,
                                       const Catalog& catalog, Report& report) {
+    const bool has_jobs = tree.kind == YamlNode::Kind::mapping && tree.find("jobs") != nullptr;
+    return has_jobs ? read_jobs(tree, name, catalog, report)
+                    : read_plain_scenario(tree, name, {}, catalog, report);
+}
+
+std::optional<Scenario> read_plain_scenario(const YamlNode& tree, std::string_view name,
+                                            const std::vector<DeviceId>& devices,
+                                            const Catalog& catalog, Report& report) {
     const std::size_t errors = report.errors();
     if (tree.kind != YamlNode::Kind::mapping) {
         const Fields complains(tree, tree.place, "", report);
@@ -433,9 +443,9 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
         StageLayout layout;
         const bool has_data = read_parallel(fields, step, layout);
         const std::int64_t others = step.split.tensor * step.split.context * step.split.pipeline;
-        if (!has_data && cluster.devices > 0) {
-            step.split.data = std::max<std::int64_t>(1, cluster.devices / others);
-        }
+        step.devices = devices;
+        const std::int64_t own = devices.empty() ? cluster.devices : std::ssize(devices);
+        if (!has_data && own > 0) step.split.data = std::max<std::int64_t>(1, own / others);
         read_batch(fields, step);
         read_schedule(fields, step);
         read_details(fields, step);

@@ -9,6 +9,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "results/jobs.hpp"
 #include "scenarios/catalog.hpp"
 #include "scenarios/diagnostic.hpp"
 #include "sim/simulate.hpp"
@@ -29,6 +30,7 @@ struct Scenario {
     TrainingStep step;
     LinkModel links = LinkModel::flows;
     std::optional<Published> published;
+    std::vector<Job> jobs;  // several on one network: then `step` is the first one's
 };
 
 /// "cluster.fabric.bandwidth=50 GB/s": a change to a scenario's YAML before it is read.

@@ -285,6 +285,36 @@ background:
     CHECK(flows[2].every == Duration(838'860'800));
 }
 
+TEST_CASE("jobs have the common keys, their own ones and their own devices") {
+    const std::string text = std::string(plain) + R"(
+name: two of them
+jobs:
+  - {name: a, devices: [0, 5..6, 1]}
+  - {name: b, nodes: 1, batch: {global: 8}, parallel: {tensor: 2}}
+)";
+    CHECK(errors(text) ==
+          "test.yaml:14:22: error: device 5 belongs to job 'a' already\n"
+          "    - {name: b, nodes: 1, batch: {global: 8}, parallel: {tensor: 2}}\n"
+          "                       ^\n");
+    const Scenario scenario =
+        parse(text, {{"jobs.0.devices", "0..3"}, {"jobs.1.recompute", "full"}});
+    CHECK(scenario.name == "two of them");
+    REQUIRE(scenario.jobs.size() == 2);
+    const TrainingStep& a = scenario.jobs[0].step;
+    const TrainingStep& b = scenario.jobs[1].step;
+    CHECK(scenario.jobs[0].name == "a");
+    CHECK(a.devices == std::vector<DeviceId>{{0}, {1}, {2}, {3}});
+    CHECK(a.split.data == 4);
+    CHECK(a.global_batch == 16);
+    CHECK(a.recompute == Recompute::none);
+    CHECK(scenario.jobs[1].name == "b");
+    CHECK(b.devices == std::vector<DeviceId>{{4}, {5}, {6}, {7}});
+    CHECK(b.split.tensor == 2);
+    CHECK(b.split.data == 2);
+    CHECK(b.global_batch == 8);
+    CHECK(b.recompute == Recompute::full);
+}
+
 TEST_CASE("context ranks cut the sequence and what is left over is data") {
     const Scenario scenario = parse(std::string(plain) + "parallel: {tensor: 2, context: 2}\n");
     CHECK(scenario.step.split.context == 2);
