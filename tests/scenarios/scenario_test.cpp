@@ -87,6 +87,7 @@ TEST_CASE("the keys that the quickstart comments out can be used as they stand t
     REQUIRE(scenario.step.measured.head);
     CHECK(scenario.step.measured.optimizer == 5_ms);
     CHECK(scenario.step.slow_devices.size() == 1);
+    CHECK(scenario.step.background.size() == 2);
     CHECK(link_between(scenario, "node0.device0", "leaf0").spec.bandwidth ==
           BytesPerSecond{12'500'000'000});
     REQUIRE(scenario.published);
