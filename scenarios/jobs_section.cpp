@@ -229,12 +229,26 @@ class JobReader {
                                               in_quotes(owner->second)));
                 break;
             }
+            reads_common_ = reads_common_ || !fields.has("scenario");
             job = tree_of(tree_, item, fields, report_);
         }
         if (!job || report_.errors() > errors) return std::nullopt;
         auto scenario = read_plain_scenario(*job, name, devices, catalog_, report_);
         if (scenario) scenario->name = name;
         return scenario;
+    }
+
+    /// Keys of the file that no job has read.
+    void check_common() {
+        if (reads_common_) return;
+        for (const YamlNode& key : tree_.keys) {
+            if (is_among(shared_keys, key.text) || key.text == "name" || key.text == "jobs")
+                continue;
+            report_.error(key.place,
+                          fmt::format("no job reads {}: each has a scenario file; remove "
+                                      "it or correct its name",
+                                      in_quotes(key.text)));
+        }
     }
 
   private:
@@ -244,6 +258,7 @@ class JobReader {
     std::vector<std::uint32_t> nodes_;
     std::set<std::string> names_;
     std::map<DeviceId, std::string> owners_;
+    bool reads_common_ = false;
 };
 
 }  // namespace
@@ -274,6 +289,7 @@ std::optional<Scenario> read_jobs(const YamlNode& tree, std::string_view name,
             jobs.push_back({scenario->name, scenario->step});
             if (!first) first = std::move(scenario);
         }
+        if (report.errors() == errors) reader.check_common();
     }
     if (report.errors() > errors) return std::nullopt;
     first->name = std::move(own_name);
