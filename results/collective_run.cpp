@@ -79,6 +79,7 @@ Result<Graph> build_graph(const CollectiveQuestion& question) {
         }
         return tl::unexpected(std::move(found));
     }
+    draft->routing = question.routing;
     return seal(std::move(*draft));
 }
 

@@ -29,7 +29,8 @@ struct CollectiveQuestion {
     };
     std::optional<Nodes> nodes{};
     LinkModel links = LinkModel::flows;
-    Bytes quantum{};              // see SimulateOptions
+    Bytes quantum{};  // see SimulateOptions
+    Routing routing{};
     std::vector<Duration> start;  // how late each rank is; empty: all are there at 0
     bool audit = false;
 };

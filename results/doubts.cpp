@@ -27,9 +27,10 @@ std::size_t devices_in_node(const Graph& graph) {
     return static_cast<std::size_t>(other - vertices.begin());
 }
 
-bool spans_nodes(const Split& split, const Graph& graph, SplitAxis axis) {
-    const Placement placement(split);
-    for (const DeviceId device : ids<DeviceId>(static_cast<std::size_t>(placement.devices()))) {
+bool spans_nodes(const TrainingStep& step, const Graph& graph, SplitAxis axis) {
+    const Placement placement(step.split, step.devices);
+    for (std::int64_t rank = 0; rank < placement.devices(); ++rank) {
+        const DeviceId device = placement.device(rank);
         const std::vector<DeviceId> group = placement.group(placement.seat(device), {axis});
         if (group.front() != device) continue;  // each group once
         for (const DeviceId member : group) {
@@ -65,7 +66,7 @@ std::vector<Doubt> doubts_of(const TrainingStep& step, const Graph& graph) {
                          "device were measured",
                          step.device.name)});
     }
-    if (step.split.tensor > 1 && spans_nodes(step.split, graph, SplitAxis::tensor)) {
+    if (step.split.tensor > 1 && spans_nodes(step, graph, SplitAxis::tensor)) {
         doubts.push_back(
             {fmt::format("tensor parallelism of {} spans nodes of {}: few measurements "
                          "exist of this",
@@ -75,8 +76,7 @@ std::vector<Doubt> doubts_of(const TrainingStep& step, const Graph& graph) {
     if (step.split.sharding == Sharding::weights && step.split.replicas() > 1) {
         doubts.push_back({"sharded weights: what FSDP itself costs is known from one source only",
                           sharded_weights_spread});
-        if (step.micro_batch <= small_micro_batch &&
-            spans_nodes(step.split, graph, SplitAxis::data)) {
+        if (step.micro_batch <= small_micro_batch && spans_nodes(step, graph, SplitAxis::data)) {
             doubts.push_back({fmt::format("weights are gathered across nodes for micro-batches of "
                                           "{}: measured runs of this kind were 20 to 30 % slower",
                                           step.micro_batch),

@@ -40,8 +40,19 @@ UnusedLinks unused_links(const Graph& graph, const Evaluation& evaluation) {
     return unused;
 }
 
-std::vector<std::string> idle_hardware(const Graph& graph, const Evaluation& evaluation) {
+std::vector<std::string> idle_hardware(const TrainingStep& step, const Graph& graph,
+                                       const Evaluation& evaluation) {
     std::vector<std::string> warnings;
+    if (!step.devices.empty()) {
+        if (evaluation.measures.devices < step.devices.size()) {
+            warnings.push_back(
+                fmt::format("{} of the job's {} devices have no work: its split "
+                            "uses {}",
+                            step.devices.size() - evaluation.measures.devices, step.devices.size(),
+                            evaluation.measures.devices));
+        }
+        return warnings;  // what the links carry is not the job's alone to say
+    }
     const std::size_t devices = graph.devices().size();
     if (evaluation.measures.devices < devices) {
         warnings.push_back(
@@ -61,6 +72,14 @@ std::vector<std::string> idle_hardware(const Graph& graph, const Evaluation& eva
 }
 
 }  // namespace
+
+std::vector<std::uint64_t> arrivals(const Program& program, const Timeline& timeline) {
+    std::vector<std::uint64_t> messages(program.background().size());
+    for (const Timeline::Passage& passage : timeline.passages) {
+        if (passage.end <= timeline.finish) ++messages[passage.background.value];
+    }
+    return messages;
+}
 
 Resources resources() {
     rusage usage{};
@@ -98,6 +117,7 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
                           .timeline = std::move(*timeline),
                           .measures = {},
                           .traffic = {},
+                          .background = {},
                           .warnings = {},
                           .uncertainty = {},
                           .tasks = 0,
@@ -110,7 +130,8 @@ Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
     evaluation.events = evaluation.timeline.events;
     evaluation.measures = measure(step, evaluation.lowered, evaluation.timeline);
     evaluation.traffic = traffic(graph, evaluation.lowered, evaluation.timeline);
-    evaluation.warnings = idle_hardware(graph, evaluation);
+    evaluation.background = arrivals(evaluation.lowered.program, evaluation.timeline);
+    evaluation.warnings = idle_hardware(step, graph, evaluation);
     if (options.quantum > Bytes{} && options.links == LinkModel::flows) {
         evaluation.warnings.emplace_back(quantum_of_flows);
     }

@@ -3,6 +3,7 @@
 // One experiment: a training step on a machine, simulated and measured. What run, traffic,
 // what-ifs, planners and sweeps all call; knows no YAML.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@ struct Evaluation {
     Timeline timeline;
     Measures measures;
     std::vector<TrafficRow> traffic;
+    std::vector<std::uint64_t> background;  // messages of each flow that arrived in the step
     std::vector<std::string> warnings;
     std::optional<Uncertainty> uncertainty;
     std::size_t tasks = 0;
@@ -44,6 +46,9 @@ struct EvaluateOptions {
 /// Requires: check(step, devices of the graph).
 Result<Evaluation> evaluate(const TrainingStep& step, const Graph& graph,
                             const EvaluateOptions& options);
+
+/// Of each of the program's background flows, the messages that arrived before the run's end.
+std::vector<std::uint64_t> arrivals(const Program& program, const Timeline& timeline);
 
 /// Processor time and peak memory of this process.
 struct Resources {

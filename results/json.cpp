@@ -32,9 +32,11 @@ nlohmann::ordered_json to_json(const Report& report) {
     for (std::size_t i = 0; i < time_class_count; ++i) {
         time[std::string(name_of(static_cast<TimeClass>(i)))] = measures.time[i];
     }
+    const bool is_balanced = report.graph.routing().kind == Routing::Kind::balanced;
     nlohmann::ordered_json json = {
         {"name", report.name},
         {"network", report.links == LinkModel::flows ? "flows" : "messages"},
+        {"routing", is_balanced ? "balanced" : "ecmp"},
         {"devices", measures.devices},
         {"parameters", parameters(report.step.model)},
         {"micro_batches", report.step.micro_batches()},
@@ -52,6 +54,18 @@ nlohmann::ordered_json to_json(const Report& report) {
         {"traffic", traffic_json(report)},
         {"warnings", evaluation.warnings},
     };
+    const auto device_name = [&](DeviceId device) {
+        return report.graph[report.graph.devices()[device.value]].name;
+    };
+    for (std::size_t i = 0; i < evaluation.background.size(); ++i) {
+        const BackgroundFlow& flow = report.step.background[i];
+        json["background"].push_back({{"from", device_name(flow.from)},
+                                      {"to", device_name(flow.to)},
+                                      {"bytes_per_message", flow.bytes.value},
+                                      {"at_s", to_seconds(flow.at)},
+                                      {"every_s", to_seconds(flow.every)},
+                                      {"messages", evaluation.background[i]}});
+    }
     if (report.published) {
         const double published = to_seconds(*report.published);
         json["published_step_time_s"] = published;
@@ -72,6 +86,17 @@ nlohmann::ordered_json to_json(const Report& report) {
                          {"seconds", evaluation.seconds},
                          {"peak_memory_bytes", evaluation.peak_memory}};
     return json;
+}
+
+nlohmann::ordered_json to_json(const JobsReport& report) {
+    nlohmann::ordered_json jobs = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < report.jobs.size(); ++i) {
+        nlohmann::ordered_json job = to_json(report.jobs[i]);
+        job["alone_step_time_s"] = to_seconds(report.evaluations[i].alone);
+        job["slowdown"] = report.evaluations[i].slowdown();
+        jobs.push_back(std::move(job));
+    }
+    return {{"name", report.name}, {"jobs", std::move(jobs)}};
 }
 
 }  // namespace fourfold

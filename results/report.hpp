@@ -8,6 +8,7 @@
 #include <string>
 
 #include "results/evaluate.hpp"
+#include "results/jobs.hpp"
 
 namespace fourfold {
 
@@ -29,6 +30,17 @@ std::string traffic_text(const Report& report);
 
 /// A row each; with published step times the errors and their mean.
 std::string table_text(std::span<const Report> reports);
+
+/// A run of several jobs.
+struct JobsReport {
+    const std::string& name;
+    std::span<const Report> jobs;
+    std::span<const JobEvaluation> evaluations;
+};
+
+/// A table of what the jobs cost each other, and a screen for each.
+std::string to_text(const JobsReport& report);
+nlohmann::ordered_json to_json(const JobsReport& report);
 
 /// A row each, against the first: what changes, and in which class of time.
 std::string comparison_text(std::span<const Report> reports);

@@ -42,6 +42,15 @@ std::string order_text(const Split& split) {
     return text;
 }
 
+std::string network_text(const Report& report) {
+    std::string text = report.links == LinkModel::flows ? "flows" : "messages";
+    const Routing& routing = report.graph.routing();
+    if (routing.kind == Routing::Kind::ecmp) {
+        text += fmt::format(", routing ecmp (seed {})", routing.seed);
+    }
+    return text;
+}
+
 std::string configuration(const Report& report) {
     const TrainingStep& step = report.step;
     const Transformer& model = step.model;
@@ -66,12 +75,32 @@ std::string configuration(const Report& report) {
         fmt::format("  batch     {} sequences, {} micro-batch{} of {} on each data rank\n",
                     grouped(static_cast<std::uint64_t>(step.global_batch)), step.micro_batches(),
                     step.micro_batches() == 1 ? "" : "es", step.micro_batch);
-    text += fmt::format(
-        "  schedule  {}{}, point-to-point {}, recompute {}; network {}\n", step.schedule->name,
-        step.chunks > 1 ? fmt::format(", {} chunks", step.chunks) : "",
-        step.point_to_point == PointToPoint::blocking ? "blocking" : "overlapped",
-        name_of(step.recompute), report.links == LinkModel::flows ? "flows" : "messages");
+    text += fmt::format("  schedule  {}{}, point-to-point {}, recompute {}; network {}\n",
+                        step.schedule->name,
+                        step.chunks > 1 ? fmt::format(", {} chunks", step.chunks) : "",
+                        step.point_to_point == PointToPoint::blocking ? "blocking" : "overlapped",
+                        name_of(step.recompute), network_text(report));
     text += fmt::format("  software  {}\n", step.framework.name);
+    return text;
+}
+
+std::string background_text(const Report& report) {
+    constexpr std::size_t shown = 8;
+    const std::vector<BackgroundFlow>& flows = report.step.background;
+    if (flows.empty()) return "";
+    const auto device_name = [&](DeviceId device) {
+        return report.graph[report.graph.devices()[device.value]].name;
+    };
+    std::vector<std::vector<std::string>> rows{{"from", "to", "each", "at", "every", "arrived"}};
+    for (std::size_t i = 0; i < std::min(shown, flows.size()); ++i) {
+        const BackgroundFlow& flow = flows[i];
+        rows.push_back({device_name(flow.from), device_name(flow.to), to_text(flow.bytes),
+                        to_text(flow.at),
+                        flow.every > Duration::zero() ? to_text(flow.every) : "once",
+                        grouped(report.evaluation.background[i])});
+    }
+    std::string text = "\n  messages of others, no part of the step\n" + aligned(rows, {0, 1});
+    if (flows.size() > shown) text += fmt::format("  and {} more flows\n", flows.size() - shown);
     return text;
 }
 
@@ -163,11 +192,26 @@ std::string to_text(const Report& report) {
     const Evaluation& evaluation = report.evaluation;
     std::string text = report.name + "\n" + configuration(report) + "\n" + speed(report);
     if (evaluation.uncertainty) text += how_certain(*evaluation.uncertainty);
-    text += "\n" + where_time_goes(evaluation.measures) + "\n" + traffic_text(report);
+    text += "\n" + where_time_goes(evaluation.measures) + "\n" + traffic_text(report) +
+            background_text(report);
     if (!evaluation.warnings.empty()) text += "\n";
     for (const std::string& warning : evaluation.warnings) {
         text += fmt::format("  warning: {}\n", warning);
     }
+    return text;
+}
+
+std::string to_text(const JobsReport& report) {
+    std::vector<std::vector<std::string>> rows;
+    rows.push_back({"job", "devices", "alone", "together", "slowdown"});
+    for (std::size_t i = 0; i < report.jobs.size(); ++i) {
+        const JobEvaluation& job = report.evaluations[i];
+        rows.push_back({report.jobs[i].name, grouped(job.evaluation.measures.devices),
+                        to_text(job.alone), to_text(job.evaluation.measures.step_time),
+                        fmt::format("{:.3f}", job.slowdown())});
+    }
+    std::string text = report.name + "\n" + aligned(rows, {0});
+    for (const Report& job : report.jobs) text += "\n" + to_text(job);
     return text;
 }
 

@@ -78,6 +78,13 @@ Result<LinkModel> link_model(std::string_view text) {
     return problem("--network", unknown("link model", text, known));
 }
 
+Result<Routing> routing_argument(std::string_view text) {
+    if (text == "balanced") return Routing{};
+    if (text == "ecmp") return Routing{.kind = Routing::Kind::ecmp};
+    static constexpr std::string_view known[] = {"balanced", "ecmp"};
+    return problem("--routing", unknown("routing", text, known));
+}
+
 Result<Bytes> bytes_argument(std::string_view option, std::string_view text) {
     return named(parse_bytes(text), option);
 }

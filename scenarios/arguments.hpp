@@ -20,6 +20,7 @@ Result<std::vector<std::uint32_t>> number_list(std::string_view option, std::str
 Result<std::vector<std::string>> name_list(std::string_view option, std::string_view text);
 
 Result<LinkModel> link_model(std::string_view text);
+Result<Routing> routing_argument(std::string_view text);
 
 Result<Bytes> bytes_argument(std::string_view option, std::string_view text);
 /// Empty: 0, for whole messages.

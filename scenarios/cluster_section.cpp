@@ -360,7 +360,7 @@ ClusterSection read_cluster(Fields& scenario, const Catalog& catalog) {
     return section;
 }
 
-std::optional<PerturbedGraph> build_graph(const ClusterSection& cluster,
+std::optional<PerturbedGraph> build_graph(const ClusterSection& cluster, const Routing& routing,
                                           const std::vector<SlowLink>& slow_links,
                                           const YamlNode& scenario, Report& report) {
     Result<GraphDraft> draft =
@@ -370,6 +370,7 @@ std::optional<PerturbedGraph> build_graph(const ClusterSection& cluster,
         report.error(locate(scenario, prefix + draft.error().where), draft.error().what);
         return std::nullopt;
     }
+    draft->routing = routing;
     const std::size_t errors = report.errors();
     std::vector<LinkChange> changes = slow_down(*draft, slow_links, report);
     if (report.errors() > errors) return std::nullopt;

@@ -47,7 +47,7 @@ struct PerturbedGraph {
 
 /// Builds the cluster, slows links, leaves out those that fail and seals the graph. Requires:
 /// `cluster.sound`. Problems are reported at the keys of `scenario`.
-std::optional<PerturbedGraph> build_graph(const ClusterSection& cluster,
+std::optional<PerturbedGraph> build_graph(const ClusterSection& cluster, const Routing& routing,
                                           const std::vector<SlowLink>& slow_links,
                                           const YamlNode& scenario, Report& report);
 

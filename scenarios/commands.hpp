@@ -50,9 +50,9 @@ struct CalibrateOptions {
 };
 
 struct CollectiveOptions {
-    std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network;
+    std::string kind, algorithm, ranks, bytes, shape, bandwidth, latency, network, routing;
     std::string per_node, node_bandwidth, node_latency;  // all or none of them
-    std::string quantum;  // empty: whole messages
+    std::string quantum;                                 // empty: whole messages
     ShapeParameters parameters;
     bool json = false;
 };

@@ -151,8 +151,9 @@ int collective_command(const CollectiveOptions& options) {
     const auto nodes = nodes_of(options);
     const auto network = link_model(options.network);
     const auto quantum = quantum_argument("--quantum", options.quantum);
+    const auto routing = routing_argument(options.routing);
     if (const auto wrong = first_problem(kind, algorithm, ranks, bytes, shape, bandwidth, latency,
-                                         nodes, network, quantum)) {
+                                         nodes, network, quantum, routing)) {
         return refuse(*wrong);
     }
     if (ranks->size() != 1) {
@@ -170,9 +171,10 @@ int collective_command(const CollectiveOptions& options) {
                         .network = {.shape = *shape,
                                     .link = {.bandwidth = *bandwidth, .latency = *latency},
                                     .parameters = options.parameters},
-                         .nodes = *nodes,
+                        .nodes = *nodes,
                         .links = *network,
                         .quantum = *quantum,
+                        .routing = *routing,
                         .start = {}});
     if (!run) return refuse(run.error());
 
@@ -185,6 +187,7 @@ int collective_command(const CollectiveOptions& options) {
             {"ranks_per_node", *nodes ? (*nodes)->ranks : ranks->front()},
             {"bytes", bytes->value},
             {"network", options.network},
+            {"routing", options.routing},
             {"time_s", seconds(run->time)},
             {"closed_form_s", run->closed_form ? nlohmann::ordered_json(seconds(*run->closed_form))
                                                : nlohmann::ordered_json(nullptr)},

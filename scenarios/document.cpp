@@ -362,11 +362,18 @@ std::uint32_t Report::add_source(std::string name, std::string_view text) {
 }
 
 const std::string& Report::text(std::uint32_t source) const { return sources_[source].text; }
+const std::string& Report::name(std::uint32_t source) const { return sources_[source].name; }
 
 void Report::error(Place place, std::string message) {
     ++errors_;
     if (found_.size() >= kept) return;
     if (!remark_.empty() && place.source != remark_home_) message += remark_;
+    const bool is_known = std::ranges::any_of(
+        found_, [&](const Found& one) { return one.place == place && one.message == message; });
+    if (is_known) {
+        ++repeated_;
+        return;
+    }
     found_.push_back({place, false, std::move(message)});
 }
 
@@ -404,12 +411,10 @@ Diagnostics Report::diagnostics() const {
     });
     Diagnostics all;
     for (const Found& one : sorted) all.push_back(diagnostic(one));
-    if (errors_ > found_.size()) {
-        all.push_back({all.front().file,
-                       0,
-                       0,
-                       fmt::format("{} more errors; correct these first", errors_ - found_.size()),
-                       {}});
+    const std::size_t left = errors_ - repeated_ - found_.size();
+    if (left > 0) {
+        all.push_back(
+            {all.front().file, 0, 0, fmt::format("{} more errors; correct these first", left), {}});
     }
     return all;
 }

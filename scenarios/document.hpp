@@ -19,6 +19,7 @@ struct Place {
     std::uint32_t source = 0;
     std::uint32_t line = 0;
     std::uint32_t column = 0;
+    friend bool operator==(const Place&, const Place&) = default;
 };
 
 struct YamlNode {
@@ -42,8 +43,10 @@ class Report {
     /// Line ends become '\n' and a byte order mark goes. Returns: the number of the text.
     std::uint32_t add_source(std::string name, std::string_view text);
     [[nodiscard]] const std::string& text(std::uint32_t source) const;
+    [[nodiscard]] const std::string& name(std::uint32_t source) const;
 
-    /// `message` says what is wrong and what to do; the report adds where.
+    /// `message` says what is wrong and what to do; the report adds where. Said twice of one place,
+    /// it is kept once.
     void error(Place place, std::string message);
     /// About a file as a whole.
     void error(std::uint32_t source, std::string message);
@@ -76,6 +79,7 @@ class Report {
     std::vector<Source> sources_;
     std::vector<Found> found_;
     std::size_t errors_ = 0;
+    std::size_t repeated_ = 0;  // of them, what was said of the same place before
     std::uint32_t remark_home_ = 0;
     std::string remark_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "scenarios/arguments.hpp"
 #include "scenarios/what_if.hpp"
 
 namespace fourfold {
@@ -15,6 +16,16 @@ std::optional<Catalog> load_catalog(const std::string& directory) {
     if (catalog) return std::move(*catalog);
     fmt::print(stderr, "{}", to_text(catalog.error()));
     return std::nullopt;
+}
+
+const Scenario* find_jobs(const std::vector<Scenario>& scenarios) {
+    const auto found = std::ranges::find_if(
+        scenarios, [](const Scenario& scenario) { return !scenario.jobs.empty(); });
+    return found == scenarios.end() ? nullptr : &*found;
+}
+
+int refuse_jobs(const Scenario& scenario) {
+    return refuse({scenario.name, "several jobs; `fourfold run` prints what each one does"});
 }
 
 std::optional<Loaded> load(const ScenarioOptions& options, FaultyFiles faulty) {

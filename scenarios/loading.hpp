@@ -24,6 +24,12 @@ enum class FaultyFiles : std::uint8_t { refuse, leave_out };
 std::optional<Loaded> load(const ScenarioOptions& options,
                            FaultyFiles faulty = FaultyFiles::refuse);
 
+/// The first that has several jobs, or nullptr.
+const Scenario* find_jobs(const std::vector<Scenario>& scenarios);
+
+/// Says that such a scenario is only run. Returns: the exit code.
+int refuse_jobs(const Scenario& scenario);
+
 /// The catalog of the program and of `directory` (empty: none); the same on problems.
 std::optional<Catalog> load_catalog(const std::string& directory);
 

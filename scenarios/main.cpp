@@ -205,6 +205,7 @@ int run_main(int argc, char** argv) {
                                          .bandwidth = {},
                                          .latency = {},
                                          .network = "flows",
+                                         .routing = "balanced",
                                          .per_node = {},
                                          .node_bandwidth = {},
                                          .node_latency = {},
@@ -235,6 +236,7 @@ int run_main(int argc, char** argv) {
     collective->add_option("--network", collective_options.network, "flows or messages");
     collective->add_option("--quantum", collective_options.quantum,
                            "with messages: links serve those that wait in turns of, as in 4MiB");
+    collective->add_option("--routing", collective_options.routing, "balanced or ecmp");
     collective->add_flag("--json", collective_options.json, "print JSON");
     collective->callback([&] { code = collective_command(collective_options); });
 

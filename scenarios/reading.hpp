@@ -27,4 +27,9 @@ void apply_settings(const std::vector<Setting>& settings, YamlNode& tree, Report
 std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view name,
                                       const Catalog& catalog, Report& report);
 
+/// The same of a tree without jobs, on some of the cluster's devices; empty: on all.
+std::optional<Scenario> read_plain_scenario(const YamlNode& tree, std::string_view name,
+                                            const std::vector<DeviceId>& devices,
+                                            const Catalog& catalog, Report& report);
+
 }  // namespace fourfold

@@ -57,6 +57,31 @@ int write_trace_file(const std::string& path, const Outcome& outcome) {
     return done;
 }
 
+// Several jobs on one network: a table of what they cost each other, and a report of each.
+int run_jobs(const Scenario& scenario, const RunOptions& options) {
+    const auto evaluations = evaluate_jobs(scenario.jobs, scenario.graph,
+                                           {.links = scenario.links,
+                                            .changes = scenario.changes,
+                                            .quantum = scenario.quantum,
+                                            .audit = options.audit});
+    if (!evaluations) {
+        fmt::print(stderr, "{}: error: {}\n", scenario.name, evaluations.error().what);
+        return failed;
+    }
+    std::vector<Report> reports;
+    for (std::size_t i = 0; i < scenario.jobs.size(); ++i) {
+        reports.push_back({scenario.jobs[i].name, scenario.jobs[i].step, scenario.graph,
+                           scenario.links, std::nullopt, (*evaluations)[i].evaluation});
+    }
+    const JobsReport report{scenario.name, reports, *evaluations};
+    if (options.json) {
+        std::cout << to_json(report).dump(2) << "\n";
+    } else {
+        std::cout << to_text(report);
+    }
+    return std::cout.flush() ? done : failed;
+}
+
 }  // namespace
 
 int run_command(const RunOptions& options) {
@@ -66,6 +91,13 @@ int run_command(const RunOptions& options) {
     if (!options.trace.empty() && scenarios.size() > 1) {
         return refuse({"--trace", fmt::format("writes one run, but there are {} scenarios",
                                               scenarios.size())});
+    }
+
+    if (const Scenario* shared = find_jobs(scenarios)) {
+        if (scenarios.size() == 1 && options.trace.empty()) return run_jobs(*shared, options);
+        return refuse({shared->name, scenarios.size() > 1
+                                         ? "a file of jobs is run alone, not beside other scenarios"
+                                         : "--trace writes one job's run, but there are several"});
     }
 
     std::vector<Outcome> outcomes;
@@ -114,6 +146,7 @@ int run_command(const RunOptions& options) {
 int traffic_command(const ScenarioOptions& options, bool json) {
     const auto loaded = load(options);
     if (!loaded) return bad_input;
+    if (const Scenario* shared = find_jobs(loaded->scenarios)) return refuse_jobs(*shared);
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Scenario& scenario : loaded->scenarios) {
         const Result<Evaluation> evaluation = evaluate(scenario.step, scenario.graph,

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "scenarios/background_section.hpp"
 #include "scenarios/cluster_section.hpp"
 #include "scenarios/document.hpp"
 #include "scenarios/fields.hpp"
+#include "scenarios/jobs_section.hpp"
 #include "scenarios/reading.hpp"
 #include "scenarios/settings.hpp"
 #include "topology/closest.hpp"
@@ -216,6 +219,26 @@ void read_details(Fields& scenario, TrainingStep& step) {
 void read_quantum(Fields& scenario, Bytes& into) {
     if (!scenario.bytes("quantum", Need::optional, into, "4 MiB")) return;
     if (const auto fine = check_quantum(into); !fine) scenario.error("quantum", fine.error().what);
+}
+
+void read_routing(Fields& scenario, Routing& into) {
+    constexpr std::string_view example = "{kind: ecmp, seed: 1}";
+    const auto read_kind = [&into](Fields& fields, std::string_view key) {
+        fields.choice<Routing::Kind>(
+            key, "routing", Need::required, into.kind,
+            {{"balanced", Routing::Kind::balanced}, {"ecmp", Routing::Kind::ecmp}});
+    };
+    const YamlNode* node = scenario.value("routing", Need::optional, example);
+    if (node == nullptr) return;
+    if (node->kind != YamlNode::Kind::mapping) return read_kind(scenario, "routing");
+    Fields fields(scenario, "routing", Need::optional, example);
+    read_kind(fields, "kind");
+    std::int64_t seed = 0;
+    fields.integer("seed", Need::optional, seed, {0, 0xffff'ffff, 1});
+    into.seed = static_cast<std::uint64_t>(seed);
+    const YamlNode* kind = fields.value("kind", Need::optional, "ecmp");
+    if (kind == nullptr || kind->text != "balanced" || !fields.has("seed")) return;
+    fields.error_at_key("seed", "balanced routing leaves nothing to chance; remove 'seed'");
 }
 
 // ------------------------------------------------------------------------ measured, perturbed
@@ -432,6 +455,14 @@ void apply_settings(const std::vector<Setting>& settings, YamlNode& tree, Report
 
 std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view name,
                                       const Catalog& catalog, Report& report) {
+    const bool has_jobs = tree.kind == YamlNode::Kind::mapping && tree.find("jobs") != nullptr;
+    return has_jobs ? read_jobs(tree, name, catalog, report)
+                    : read_plain_scenario(tree, name, {}, catalog, report);
+}
+
+std::optional<Scenario> read_plain_scenario(const YamlNode& tree, std::string_view name,
+                                            const std::vector<DeviceId>& devices,
+                                            const Catalog& catalog, Report& report) {
     const std::size_t errors = report.errors();
     if (tree.kind != YamlNode::Kind::mapping) {
         const Fields complains(tree, tree.place, "", report);
@@ -441,6 +472,8 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
     scenario.name = name;
     TrainingStep& step = scenario.step;
     ClusterSection cluster;
+    Routing routing;
+    std::vector<NamedFlow> background;
     std::vector<SlowLink> slow_links;
     bool step_sound = false;
     {
@@ -460,9 +493,9 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
         StageLayout layout;
         const bool has_data = read_parallel(fields, step, layout);
         const std::int64_t others = step.split.tensor * step.split.context * step.split.pipeline;
-        if (!has_data && cluster.devices > 0) {
-            step.split.data = std::max<std::int64_t>(1, cluster.devices / others);
-        }
+        step.devices = devices;
+        const std::int64_t own = devices.empty() ? cluster.devices : std::ssize(devices);
+        if (!has_data && own > 0) step.split.data = std::max<std::int64_t>(1, own / others);
         read_batch(fields, step);
         read_schedule(fields, step);
         read_details(fields, step);
@@ -476,6 +509,11 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
                                  {{"flows", LinkModel::flows}, {"messages", LinkModel::messages}});
         read_quantum(fields, scenario.quantum);
         read_jitter(fields, step.jitter);
+        read_routing(fields, routing);
+        background = read_background(fields);
+        if (scenario.quantum > Bytes{} && !background.empty()) {
+            fields.error("quantum", "messages in turns know no background; remove one of them");
+        }
         slow_links = read_perturb(fields, cluster.devices, scenario);
         scenario.published = read_published(fields);
     }
@@ -486,7 +524,8 @@ std::optional<Scenario> read_scenario(const YamlNode& tree, std::string_view nam
     if (!cluster.sound || (report.errors() > errors && cluster.devices > built_anyway)) {
         return std::nullopt;
     }
-    auto graph = build_graph(cluster, slow_links, tree, report);
+    auto graph = build_graph(cluster, routing, slow_links, tree, report);
+    if (graph) step.background = look_up(background, graph->graph, report);
     if (!graph || report.errors() > errors) return std::nullopt;
     scenario.graph = std::move(graph->graph);
     scenario.changes = std::move(graph->changes);

@@ -9,6 +9,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "results/jobs.hpp"
 #include "scenarios/catalog.hpp"
 #include "scenarios/diagnostic.hpp"
 #include "sim/simulate.hpp"
@@ -31,6 +32,7 @@ struct Scenario {
     LinkModel links = LinkModel::flows;
     Bytes quantum{};  // 0: links serve whole messages
     std::optional<Published> published;
+    std::vector<Job> jobs;  // several on one network: then `step` is the first one's
 };
 
 /// "cluster.fabric.bandwidth=50 GB/s": a change to a scenario's YAML before it is read.

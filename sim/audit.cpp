@@ -26,6 +26,7 @@ class Auditor {
         for (const TaskId task : timeline_.begin.keys()) check_task(task);
         check_streams();
         for (const CollectiveId id : program_.collectives().keys()) check_collective(id);
+        check_background();
         if (links_ == LinkModel::flows) check_rates();
         check_bytes();
         return std::move(faults_);
@@ -128,6 +129,39 @@ class Auditor {
         }
     }
 
+    // One message after the other, none faster than alone.
+    void check_background() {
+        IdVector<BackgroundId, Time> free_at;
+        for (const Background& background : program_.background()) {
+            free_at.push_back(background.at);
+        }
+        for (const Timeline::Passage& passage : timeline_.passages) {
+            const Background& background = program_.background()[passage.background];
+            const Transfer& sent = program_.transfers()[background.transfer];
+            const Duration alone = links_ == LinkModel::flows ? sent.alone : time_on_path(sent);
+            Time& free = free_at[passage.background];
+            expect(passage.begin >= free, "background {} begins at {} ps instead of {} ps",
+                   passage.background.value, ps(passage.begin), ps(free));
+            expect(passage.end - passage.begin >= alone + sent.latency,
+                   "a message of background {} is faster than alone", passage.background.value);
+            free = passage.begin + background.every;
+        }
+    }
+
+    [[nodiscard]] Duration time_on_path(const Transfer& sent) const {
+        Duration longest{};
+        for (const LinkId link : sent.path) {
+            longest = std::max(longest, sent.bytes / graph_[link].rate);
+        }
+        return longest;
+    }
+
+    [[nodiscard]] bool is_background(TransferId id) const {
+        return std::ranges::any_of(program_.background(), [id](const Background& background) {
+            return background.transfer == id;
+        });
+    }
+
     // Replays the recorded speeds: no link is ever above its rate, and each activity does exactly
     // its work, T * 2^48.
     void check_rates() {
@@ -177,6 +211,8 @@ class Auditor {
             }
             touched.clear();
         }
+        std::erase_if(running,
+                      [this](const auto& entry) { return is_background({entry.first.first}); });
         expect(running.empty(), "{} transfers never end", running.size());
     }
 
@@ -212,14 +248,21 @@ class Auditor {
         const auto add_fluid = [&](const Transfer& about, double stretch) {
             for (const LinkUse& use : about.uses) add(use.link, use.bytes, stretch);
         };
+        const auto add_message = [&](const Transfer& sent, double stretch) {
+            if (links_ == LinkModel::flows) {
+                add_fluid(sent, stretch);
+            } else {
+                for (const LinkId link : sent.path) add(link, sent.bytes, stretch);
+            }
+        };
         for (const TaskId task : timeline_.begin.keys()) {
             if (program_.kind(task) != TaskKind::send) continue;
-            const Transfer& sent = program_.transfers()[program_.transfer(task)];
-            if (links_ == LinkModel::flows) {
-                add_fluid(sent, program_.stretch(task));
-            } else {
-                for (const LinkId link : sent.path) add(link, sent.bytes, program_.stretch(task));
-            }
+            add_message(program_.transfers()[program_.transfer(task)], program_.stretch(task));
+        }
+        for (const Timeline::Passage& passage : timeline_.passages) {
+            if (passage.end == Time::max()) continue;
+            const Background& background = program_.background()[passage.background];
+            add_message(program_.transfers()[background.transfer], 1);
         }
         for (const CollectiveId id : program_.collectives().keys()) {
             const Transfer& about = program_.transfer_of(id);

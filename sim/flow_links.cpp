@@ -60,6 +60,13 @@ void FlowLinks::start(TaskId send) {
     begin(run_.program.transfer(send), send.value, run_.program.stretch(send));
 }
 
+void FlowLinks::start(BackgroundId id) {
+    const auto passage = static_cast<std::uint32_t>(run_.timeline.passages.size());
+    run_.timeline.passages.push_back({.background = id, .begin = run_.queue.now()});
+    activities_[begin(run_.program.background()[id].transfer, passage, 1)].is_background = true;
+    ++run_.background_events;
+}
+
 void FlowLinks::join(TaskId part) {
     const CollectiveId collective = run_.program.collective(part);
     if (++arrived_[collective] < run_.program.parts(collective).size()) return;
@@ -68,7 +75,7 @@ void FlowLinks::join(TaskId part) {
           run_.program.stretch(collective));
 }
 
-void FlowLinks::begin(TransferId transfer_id, std::uint32_t subject, double stretch) {
+ActivityId FlowLinks::begin(TransferId transfer_id, std::uint32_t subject, double stretch) {
     const Transfer& transfer = run_.program.transfers()[transfer_id];
     const ActivityId id = shares_.start(kinds_[transfer_id]);
     if (id.value == activities_.size()) activities_.push_back({});
@@ -88,6 +95,14 @@ void FlowLinks::begin(TransferId transfer_id, std::uint32_t subject, double stre
         if (link.carrying++ == 0) link.since = now;
     }
     note_rate(activities_[id], MaxMin::full_speed);
+    return id;
+}
+
+void FlowLinks::leave(const Activity& activity) {
+    Timeline::Passage& passage = run_.timeline.passages[activity.subject];
+    passage.end = run_.after(run_.program.transfers()[activity.transfer].latency);
+    --run_.background_events;
+    run_.follow(passage.background, passage.begin);
 }
 
 void FlowLinks::end(ActivityId id) {
@@ -115,7 +130,9 @@ void FlowLinks::on_event(Event event) {
     const ActivityId id{event.subject};
     const Activity& activity = activities_[id];
     const Transfer& transfer = run_.program.transfers()[activity.transfer];
-    if (transfer.is_collective) {
+    if (activity.is_background) {
+        leave(activity);
+    } else if (transfer.is_collective) {
         const std::span<const TaskId> parts = run_.program.parts({activity.subject});
         run_.done.insert(run_.done.end(), parts.begin(), parts.end());
         for (const std::uint32_t count : transfer.incoming) run_.timeline.messages += count;
@@ -131,6 +148,13 @@ void FlowLinks::on_event(Event event) {
 
 void FlowLinks::settle() {
     for (const ActivityId id : shares_.solve()) set_speed(id, shares_.speed(id));
+}
+
+void FlowLinks::stop() {
+    for (const LinkId link : links_.keys()) {
+        if (links_[link].carrying == 0) continue;
+        run_.timeline.busy[link] += run_.queue.now() - links_[link].since;
+    }
 }
 
 void FlowLinks::set_speed(ActivityId id, std::int64_t speed) {

@@ -18,9 +18,11 @@ class FlowLinks {
     explicit FlowLinks(Run& run);
 
     void start(TaskId send);
+    void start(BackgroundId id);
     void join(TaskId part);
     void on_event(Event event);
     void settle();
+    void stop();
 
   private:
     template <class Used>
@@ -30,19 +32,21 @@ class FlowLinks {
 
     struct Activity {
         TransferId transfer;
-        std::uint32_t subject;  // a send's task or a collective
+        std::uint32_t subject;  // a send's task, a collective, or a passage
         double stretch;
         Wide remaining;
         std::int64_t speed;
         Time updated;
         EventQueue::Handle end;
+        bool is_background = false;
     };
     struct LinkState {
         std::uint32_t carrying = 0;
         Time since{};
     };
 
-    void begin(TransferId transfer, std::uint32_t subject, double stretch);
+    ActivityId begin(TransferId transfer, std::uint32_t subject, double stretch);
+    void leave(const Activity& activity);
     void end(ActivityId id);
     void set_speed(ActivityId id, std::int64_t speed);
     void note_rate(const Activity& activity, std::int64_t speed);

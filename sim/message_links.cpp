@@ -37,14 +37,26 @@ MessageLinks::MessageLinks(Run& run)
 void MessageLinks::on_event(Event event) {
     switch (event.kind) {
         case hop:
+            run_.background_events -= messages_[event.subject].is_background() ? 1 : 0;
             heads_.push_back(event.subject);
             break;
         case link_free:
             turns_->wake({event.subject});
             break;
         case delivery:
+            run_.background_events -= messages_[event.subject].is_background() ? 1 : 0;
             deliver(event.subject);
             break;
+        case background_ready:
+            --run_.background_events;
+            inject_background(event.subject);
+            break;
+        case background_left: {
+            --run_.background_events;
+            const Timeline::Passage& passage = run_.timeline.passages[event.subject];
+            run_.follow(passage.background, passage.begin);
+            break;
+        }
         case send_start: {
             const TaskId send{event.subject};
             const Transfer& sent = run_.program.transfers()[run_.program.transfer(send)];
@@ -104,6 +116,32 @@ void MessageLinks::start(TaskId send) {
                     {send_start, send.value});
 }
 
+// As a send without overhead: it is at its first link when sends of the same instant are.
+void MessageLinks::start(BackgroundId id) {
+    const auto passage = static_cast<std::uint32_t>(run_.timeline.passages.size());
+    run_.timeline.passages.push_back({.background = id, .begin = run_.queue.now()});
+    run_.queue.push(run_.queue.now(), {background_ready, passage});
+    ++run_.background_events;
+}
+
+void MessageLinks::inject_background(std::uint32_t passage) {
+    constexpr TaskId no_task{~std::uint32_t{0}};
+    const BackgroundId id = run_.timeline.passages[passage].background;
+    const Transfer& sent = run_.program.transfers()[run_.program.background()[id].transfer];
+    const Vertex& source = run_.graph[run_.graph[sent.path.front()].from];
+    inject({.order = {source.device, no_task, id.value},
+            .next = sent.path.data(),
+            .end = sent.path.data() + sent.path.size(),
+            .bytes = sent.bytes,
+            .stretch = 1,
+            .tail = {},
+            .at_source = true,
+            .inbox = 0,
+            .collective = {},
+            .from = Step::nobody,
+            .to = passage});
+}
+
 void MessageLinks::inject(const Message& message) {
     if (free_messages_.empty()) {
         free_messages_.push_back(static_cast<std::uint32_t>(messages_.size()));
@@ -131,8 +169,7 @@ void MessageLinks::serve(std::uint32_t slot) {
     if (run_.out_of_range) return;  // and nothing may be added up any more
     free_at_[id] = free;
     message.tail = std::max(message.tail, free);
-    run_.timeline.carried[id] += message.bytes;
-    run_.timeline.busy[id] += occupied;
+    if (!message.is_background()) count(id, message.bytes);
 
     if (message.at_source) {
         message.at_source = false;
@@ -140,9 +177,9 @@ void MessageLinks::serve(std::uint32_t slot) {
     }
     message.tail += latency;
     if (message.next == message.end) {
-        run_.queue.push(run_.after(message.tail - now), {delivery, slot});
+        push(run_.after(message.tail - now), delivery, slot);
     } else {
-        run_.queue.push(run_.after((head - now) + latency), {hop, slot});
+        push(run_.after((head - now) + latency), hop, slot);
     }
 }
 
@@ -156,7 +193,7 @@ bool MessageLinks::take_link(std::uint32_t slot) {
         const std::optional<Time> fails = changes_.failure(id);
         if (!fails || std::max(now, free_at_[id]) < *fails) return true;
         if (now < *fails) {
-            run_.queue.push(*fails, {hop, slot});
+            push(*fails, hop, slot);
             return false;
         }
         const VertexId here = run_.graph[id].from, there = run_.graph[*(message.end - 1)].to;
@@ -179,6 +216,11 @@ bool MessageLinks::take_link(std::uint32_t slot) {
 }
 
 void MessageLinks::leave_source(const Message& message, Time at) {
+    if (message.is_background()) {
+        run_.queue.push(at, {background_left, message.to});
+        ++run_.background_events;
+        return;
+    }
     if (message.from == Step::nobody) {
         run_.queue.push(at, {send_end, message.order.task.value});
         return;
@@ -189,9 +231,28 @@ void MessageLinks::leave_source(const Message& message, Time at) {
     maybe_end(message.collective, message.from);
 }
 
+void MessageLinks::push(Time at, EventKind kind, std::uint32_t slot) {
+    run_.queue.push(at, {kind, slot});
+    run_.background_events += messages_[slot].is_background() ? 1 : 0;
+}
+
+void MessageLinks::count(LinkId link, Bytes bytes) {
+    run_.timeline.carried[link] += bytes;
+    run_.timeline.busy[link] += bytes / run_.graph[link].rate;
+}
+
+void MessageLinks::arrive(std::uint32_t index) {
+    Timeline::Passage& passage = run_.timeline.passages[index];
+    passage.end = run_.queue.now();
+    const Background& background = run_.program.background()[passage.background];
+    const Transfer& sent = run_.program.transfers()[background.transfer];
+    for (const LinkId link : sent.path) count(link, sent.bytes);
+}
+
 void MessageLinks::deliver(std::uint32_t slot) {
     const Message message = messages_[slot];
     free_messages_.push_back(slot);
+    if (message.is_background()) return arrive(message.to);
     ++run_.timeline.messages;
     if (message.from == Step::nobody) {
         run_.done.push_back(run_.program.successors(message.order.task).front());

@@ -29,14 +29,16 @@ class MessageLinks {
     explicit MessageLinks(Run& run);
 
     void start(TaskId send);
+    void start(BackgroundId id);
     void join(TaskId part);
     void on_event(Event event);
     void settle();
+    void stop() {}
 
   private:
     struct Order {
         DeviceId source;
-        TaskId task;  // a send or a part
+        TaskId task;  // a send or a part; of the background none, the channel tells which
         std::uint32_t channel = 0, step = 0;
         friend auto operator<=>(const Order&, const Order&) = default;
     };
@@ -50,7 +52,10 @@ class MessageLinks {
         bool at_source;  // its head is at the first link
         std::uint8_t inbox;
         CollectiveId collective;  // of a part's messages
-        std::uint32_t from, to;   // members
+        std::uint32_t from, to;   // members; from nobody: a send, or the passage `to`
+        [[nodiscard]] bool is_background() const {
+            return from == Step::nobody && to != Step::nobody;
+        }
     };
     struct Lane {  // one member's list in one channel
         std::uint32_t next = 0;
@@ -91,11 +96,15 @@ class MessageLinks {
     void maybe_end(CollectiveId id, std::uint32_t member);
 
     void inject(const Message& message);
+    void inject_background(std::uint32_t passage);
     void serve(std::uint32_t slot);
     bool take_link(std::uint32_t slot);
     void serve_in_turns();
     void leave_source(const Message& message, Time at);
     void deliver(std::uint32_t slot);
+    void count(LinkId link, Bytes bytes);
+    void push(Time at, EventKind kind, std::uint32_t slot);
+    void arrive(std::uint32_t passage);
 
     Run& run_;
     LinkChanges changes_;

@@ -32,6 +32,11 @@ CollectiveId ProgramDraft::add_collective(TransferId transfer) {
     return program_.collectives_.push_back({transfer, first_part});
 }
 
+BackgroundId ProgramDraft::add_background(const Background& background) {
+    FOURFOLD_CHECK(!program_.transfers_[background.transfer].is_collective);
+    return program_.background_.push_back(background);
+}
+
 TaskId ProgramDraft::add(TaskKind kind, StreamId stream, std::uint32_t detail,
                          std::span<const TaskId> after) {
     program_.kind_.push_back(kind);

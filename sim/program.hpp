@@ -31,6 +31,7 @@ using StreamId = Id<struct StreamTag>;
 using TransferId = Id<struct TransferTag>;
 using TeamId = Id<struct TeamTag>;
 using CollectiveId = Id<struct CollectiveTag>;
+using BackgroundId = Id<struct BackgroundTag>;
 
 enum class TaskKind : std::uint8_t { compute, send, receive, part };
 
@@ -85,6 +86,15 @@ struct Transfer {
     std::vector<Bytes> sent;              // by each member
 };
 
+/// Messages that load the links while tasks are open and that nobody waits for: one at `at`, the
+/// next `every` after its begin, or when it has left its device, if that is later. `every` zero:
+/// there is no next.
+struct Background {
+    TransferId transfer;
+    Time at{};
+    Duration every{};
+};
+
 class Program {
   public:
     [[nodiscard]] std::size_t tasks() const { return kind_.size(); }
@@ -137,6 +147,9 @@ class Program {
     [[nodiscard]] const Transfer& transfer_of(CollectiveId id) const {
         return transfers_[collectives_[id].transfer];
     }
+    [[nodiscard]] const IdVector<BackgroundId, Background>& background() const {
+        return background_;
+    }
 
   private:
     static std::span<const TaskId> range(const std::vector<TaskId>& all,
@@ -160,6 +173,7 @@ class Program {
     IdVector<CollectiveId, Collective> collectives_;
     std::vector<TaskId> parts_;
     std::vector<double> send_stretch_, collective_stretch_;  // by task, by collective; or empty
+    IdVector<BackgroundId, Background> background_;
 };
 
 /// A program being written. Tasks of one stream run in the order in which they are added.
@@ -192,6 +206,8 @@ class ProgramDraft {
     [[nodiscard]] DeviceId first_member(CollectiveId id) const {
         return team(program_.transfer_of(id).team).members.front();
     }
+    BackgroundId add_background(const Background& background);
+
     [[nodiscard]] const Transfer& transfer(TransferId id) const { return program_.transfers_[id]; }
     [[nodiscard]] const Team& team(TeamId id) const { return program_.teams_[id]; }
     [[nodiscard]] std::size_t tasks() const { return program_.tasks(); }

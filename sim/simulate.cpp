@@ -67,6 +67,7 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
 
     EventQueue queue;
     std::vector<TaskId> done, ready;
+    std::vector<BackgroundId> due;
     IdVector<TaskId, std::uint32_t> pending(program.tasks());
     IdVector<TaskId, std::uint8_t> ended(program.tasks(), 0);
     Run state{graph, program, queue, timeline, done, options};
@@ -78,6 +79,11 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
         pending[task] = static_cast<std::uint32_t>(program.dependencies(task).size()) +
                         (waits_for_message ? 1 : 0);
         if (pending[task] == 0) ready.push_back(task);
+    }
+
+    for (const BackgroundId id : program.background().keys()) {
+        queue.push(program.background()[id].at, {background_start, id.value});
+        ++state.background_events;
     }
 
     const auto start = [&](TaskId task) {
@@ -124,6 +130,9 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
                 ++timeline.events;
                 if (event.kind == compute_end) {
                     done.push_back({event.subject});
+                } else if (event.kind == background_start) {
+                    --state.background_events;
+                    due.push_back({event.subject});
                 } else {
                     links.on_event(event);
                 }
@@ -142,6 +151,8 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
             std::sort(ready.begin(), ready.end());
             for (std::size_t i = 0; i < ready.size(); ++i) start(ready[i]);
             ready.clear();
+            for (const BackgroundId id : due) links.start(id);
+            due.clear();
             links.settle();
         } while (!queue.instant_drained() || !done.empty());
         if (state.out_of_range) {
@@ -149,10 +160,11 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
                                            to_text(duration_limit)));
         }
         if (!state.cut_off.empty()) return problem("", state.cut_off);
-        if (queue.empty() || (open == 0 && !options.changes.empty())) break;
+        if (open == 0 || queue.size() == state.background_events) break;
         queue.advance();
     }
     if (open > 0) return problem("", describe_cycle(program, pending, ended));
+    links.stop();
     timeline.finish = queue.now();
     return timeline;
 }

@@ -26,6 +26,14 @@ struct Timeline {
     std::uint64_t events = 0;
     std::uint64_t messages = 0;  // whole messages, those inside collectives included
 
+    /// A message of the background. Its bytes are among those carried once it has arrived.
+    struct Passage {
+        BackgroundId background;
+        Time begin;
+        Time end = Time::max();  // its arrival; max: the run was over before
+    };
+    std::vector<Passage> passages;
+
     /// Fluid model, where asked for: every change of an activity's speed (2^48: full; 0: over).
     struct Rate {
         Time at;

@@ -163,7 +163,8 @@ Result<Graph> seal(GraphDraft draft) {
         std::make_unique<const Adjacency>(adjacency(draft.vertices.size(), draft.links));
     graph.vertices_ = std::move(draft.vertices);
     graph.links_ = std::move(draft.links);
-    graph.blocks_ = std::move(draft.blocks);
+    graph.routing_ = draft.routing;
+    if (draft.routing.kind == Routing::Kind::balanced) graph.blocks_ = std::move(draft.blocks);
     graph.odd_ = std::move(draft.odd);
     std::ranges::sort(graph.odd_);
     graph.devices_.resize(draft.devices);
@@ -197,6 +198,7 @@ Graph with_rates(const Graph& graph, double within, double across) {
     draft.blocks.assign(graph.blocks().begin(), graph.blocks().end());
     draft.odd.assign(graph.odd().begin(), graph.odd().end());
     draft.devices = static_cast<std::uint32_t>(graph.devices().size());
+    draft.routing = graph.routing();
     for (Link& link : draft.links) {
         const std::uint32_t a = node_of(link.from), b = node_of(link.to);
         const double factor = a == b && a < several ? within : across;

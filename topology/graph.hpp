@@ -43,6 +43,14 @@ struct Vertex {
     std::uint32_t node = 0;  // devices of one node share it; switches: 0
 };
 
+/// Which of several equally short routes traffic takes (topology/routes.hpp).
+struct Routing {
+    enum class Kind : std::uint8_t { balanced, ecmp };
+    Kind kind = Kind::balanced;
+    std::uint64_t seed = 0;  // of ecmp's hash
+    friend bool operator==(const Routing&, const Routing&) = default;
+};
+
 /// A graph being described. Names must be unique; `seal` says which is not.
 struct GraphDraft {
     std::vector<Vertex> vertices;
@@ -50,6 +58,7 @@ struct GraphDraft {
     std::uint32_t devices = 0;
     std::vector<std::uint32_t> blocks;  // see Graph::blocks
     std::vector<DeviceId> odd;          // see Graph::odd
+    Routing routing;
 
     VertexId add_device(std::string name, std::uint32_t node);
     VertexId add_switch(std::string name);
@@ -78,11 +87,13 @@ class Graph {
     }
     /// Sizes of aligned blocks of devices, inner ones first, such that any two pairs of devices in
     /// the same block, or in different blocks, of each size are joined alike, and only a device's
-    /// own ports can hold up its traffic. Empty: nothing of the kind is known.
+    /// own ports can hold up its traffic. Empty: nothing of the kind is known, or routing by hash
+    /// breaks it.
     [[nodiscard]] std::span<const std::uint32_t> blocks() const { return blocks_; }
     /// The devices to which that does not apply: one of their own links has a speed of its own. In
     /// order.
     [[nodiscard]] std::span<const DeviceId> odd() const { return odd_; }
+    [[nodiscard]] const Routing& routing() const { return routing_; }
     /// Cost: all vertices. A problem's text offers the closest name; its `where` is empty.
     [[nodiscard]] Result<VertexId> find(std::string_view name) const;
     /// "leaf0 -> node3.device0"
@@ -97,6 +108,7 @@ class Graph {
     std::vector<VertexId> devices_;
     std::vector<std::uint32_t> blocks_;
     std::vector<DeviceId> odd_;
+    Routing routing_;
     std::unique_ptr<const Adjacency> adjacency_;
 };
 

@@ -40,6 +40,14 @@ std::uint64_t rounded_up(unsigned __int128 parts) {
     return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units));
 }
 
+/// One step of splitmix64 from the state `x`.
+std::uint64_t splitmix64(std::uint64_t x) {
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
 }  // namespace
 
 Bytes on_link(Bytes bytes, const Share& share) {
@@ -67,7 +75,8 @@ const Route& Routes::route(DeviceId from, DeviceId to) {
     inward_.start(graph_->devices()[to.value]);
     const Cost total = meet();
     collect_steps(total);
-    entry->second = split(source, to);
+    const bool by_hash = graph_->routing().kind == Routing::Kind::ecmp;
+    entry->second = by_hash ? choose(source, key) : split(source, to);
     entry->second.latency = total.latency;
     return entry->second;
 }
@@ -159,6 +168,28 @@ Route Routes::split(VertexId source, DeviceId to) {
     }
     inflow_[message] = 0;
     FOURFOLD_DCHECK(message == graph_->devices()[to.value]);
+    std::ranges::sort(route.shares, {}, &Share::link);
+    return route;
+}
+
+/// Takes one link at every fork. Requires: steps_ in order of distance, and links within a vertex.
+Route Routes::choose(VertexId source, std::uint64_t ends) const {
+    const std::uint64_t flow = splitmix64(splitmix64(graph_->routing().seed) ^ ends);
+    Route route;
+    VertexId at = source;
+    for (auto step = steps_.begin(); step != steps_.end();) {
+        const auto next = std::find_if(step, steps_.end(),
+                                       [&](const Step& other) { return other.from != step->from; });
+        if (step->from == at) {
+            const auto choices = static_cast<std::uint64_t>(next - step);
+            const std::uint64_t choice = splitmix64(flow ^ at.value) % choices;
+            const LinkId link = step[static_cast<std::ptrdiff_t>(choice)].link;
+            route.path.push_back(link);
+            route.shares.push_back({link, Share::whole});
+            at = (*graph_)[link].to;
+        }
+        step = next;
+    }
     std::ranges::sort(route.shares, {}, &Share::link);
     return route;
 }

@@ -1,8 +1,13 @@
 #pragma once
 
 // Shortest routes between devices: least latency, then fewest links. Where several are equally
-// short, traffic is balanced: a fluid transfer splits evenly at every fork (`shares`), a whole
-// message takes one path, chosen by its destination (`path`).
+// short, the graph's routing decides:
+//   balanced  a fluid transfer splits evenly at every fork (`shares`), a whole message takes one
+//             path, chosen by its destination (`path`).
+//   ecmp      all that one device sends to another takes one path (equal-cost multi-path, as
+//             switches do it by the hash of a flow's header): at a fork of n links, in the order of
+//             their ids, at vertex v, link number h(h(h(seed) ^ source << 32 ^ destination) ^ v)
+//             mod n, where h is one step of splitmix64 (Steele et al. 2014). Pairs can collide.
 
 #include <cstdint>
 #include <optional>
@@ -60,6 +65,7 @@ class Routes {
     void collect_steps(Cost total);
     void walk(const Search& search, VertexId from, Cost total);
     Route split(VertexId source, DeviceId to);
+    [[nodiscard]] Route choose(VertexId source, std::uint64_t ends) const;
 
     const Graph* graph_;
     std::unordered_map<std::uint64_t, Route> found_;  // by source << 32 | destination

@@ -80,7 +80,8 @@ DeviceId Fold::representative(DeviceId device) const {
 }
 
 std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
-    if (graph.blocks().empty() || step.jitter.any()) return std::nullopt;
+    const bool shares_links = !step.background.empty() || !step.devices.empty();
+    if (graph.blocks().empty() || shares_links || step.jitter.any()) return std::nullopt;
     const std::vector<Seat> odd = odd_seats(step, graph);
     Fold fold{.devices = {}, .counts = {}, .placement = Placement(step.split), .stands_for = {}};
     std::vector<std::pair<Seat, std::int64_t>> chosen{{Seat{}, 1}};

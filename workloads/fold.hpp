@@ -28,8 +28,9 @@ struct Fold {
 };
 
 /// Classes of devices that behave alike in the fluid link model. Nothing where the graph promises
-/// too little, or where groups of an axis do not lie alike in its blocks, so that other devices'
-/// traffic could be met outside a device's own ports; and where jitter makes all of them differ.
+/// too little (with ecmp it promises nothing), where others are on the links, or where groups of an
+/// axis do not lie alike in its blocks, so that other devices' traffic could be met outside a
+/// device's own ports; and where jitter makes all of them differ.
 std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph);
 
 /// About how many tasks the step makes.

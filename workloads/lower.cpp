@@ -221,7 +221,7 @@ class Lowering {
         : step_(step),
           fold_(fold.has_value()),
           joins_(fold_ && detail == Detail::chains),
-          placement_(step.split),
+          placement_(step.split, step.devices),
           devices_(fold ? fold->devices : all_devices(placement_)),
           counts_(fold ? fold->counts : std::vector<std::int64_t>(devices_.size(), 1)),
           writer_(graph),
@@ -252,6 +252,11 @@ class Lowering {
             flops_ += flops_of_device_ * static_cast<double>(counts_[i]);
         }
         writer_.jitter(step_.jitter);
+        for (const BackgroundFlow& flow : step_.background) {
+            const Duration pace = flow.steady ? flow.every : Duration::zero();
+            const TransferId message = transfers_.background(flow.from, flow.to, flow.bytes, pace);
+            writer_.draft().add_background({message, Time(flow.at), flow.every});
+        }
         Result<Lowered> lowered = writer_.seal_program();
         if (!lowered) return lowered;
         lowered->hardware_flops = flops_;
@@ -311,8 +316,9 @@ class Lowering {
 
     static std::vector<DeviceId> all_devices(const Placement& placement) {
         std::vector<DeviceId> all;
-        const auto devices = static_cast<std::size_t>(placement.devices());
-        for (const DeviceId device : ids<DeviceId>(devices)) all.push_back(device);
+        for (std::int64_t rank = 0; rank < placement.devices(); ++rank) {
+            all.push_back(placement.device(rank));
+        }
         return all;
     }
 

@@ -17,19 +17,25 @@ std::int64_t& Seat::operator[](SplitAxis axis) {
     return data;
 }
 
+DeviceId Placement::device(std::int64_t rank) const {
+    return devices_.empty() ? DeviceId{static_cast<std::uint32_t>(rank)}
+                            : devices_[static_cast<std::size_t>(rank)];
+}
+
 DeviceId Placement::device(const Seat& seat) const {
     Seat place = seat;
-    std::int64_t device = 0, stride = 1;
+    std::int64_t rank = 0, stride = 1;
     for (const SplitAxis axis : split_.order) {
-        device += place[axis] * stride;
+        rank += place[axis] * stride;
         stride *= split_.size(axis);
     }
-    return {static_cast<std::uint32_t>(device)};
+    return device(rank);
 }
 
 Seat Placement::seat(DeviceId device) const {
     Seat seat;
     std::int64_t rest = device.value;
+    if (!devices_.empty()) rest = std::ranges::lower_bound(devices_, device) - devices_.begin();
     for (const SplitAxis axis : split_.order) {
         seat[axis] = rest % split_.size(axis);
         rest /= split_.size(axis);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "topology/graph.hpp"
@@ -21,13 +22,17 @@ struct Seat {
 
 class Placement {
   public:
-    explicit Placement(const Split& split) : split_(split) {}
+    /// `devices`: of each rank, ascending; empty: as many as it takes, from the first one on.
+    explicit Placement(const Split& split, std::vector<DeviceId> devices = {})
+        : split_(split), devices_(std::move(devices)) {}
 
     /// tensor * context * pipeline * data: devices beyond these have no work.
     [[nodiscard]] std::int64_t devices() const {
         return split_.tensor * split_.pipeline * split_.replicas();
     }
+    [[nodiscard]] DeviceId device(std::int64_t rank) const;
     [[nodiscard]] DeviceId device(const Seat& seat) const;
+    /// Requires: the device has work.
     [[nodiscard]] Seat seat(DeviceId device) const;
     /// The devices that differ from `seat` on the given axes only, in the order of the layout.
     [[nodiscard]] std::vector<DeviceId> group(const Seat& seat,
@@ -35,6 +40,7 @@ class Placement {
 
   private:
     Split split_;
+    std::vector<DeviceId> devices_;
 };
 
 }  // namespace fourfold

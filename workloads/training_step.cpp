@@ -16,6 +16,7 @@ constexpr std::int64_t stages_max = 1 << 15;
 constexpr double buckets_max = 1e5;
 
 Result<void> check_degrees(const TrainingStep& step, std::size_t devices) {
+    if (!step.devices.empty()) devices = step.devices.size();
     const Split& split = step.split;
     const struct {
         std::string_view where;
@@ -34,11 +35,11 @@ Result<void> check_degrees(const TrainingStep& step, std::size_t devices) {
     if (product > static_cast<double>(devices)) {
         const std::string context =
             split.context > 1 ? fmt::format(" x context {}", split.context) : "";
-        return problem(
-            "parallel",
-            fmt::format("tensor {}{} x pipeline {} x data {} = {} ranks, but the cluster "
-                        "has {} devices",
-                        split.tensor, context, split.pipeline, split.data, product, devices));
+        return problem("parallel",
+                       fmt::format("tensor {}{} x pipeline {} x data {} = {} ranks, but the {} "
+                                   "has {} devices",
+                                   split.tensor, context, split.pipeline, split.data, product,
+                                   step.devices.empty() ? "cluster" : "job", devices));
     }
     return {};
 }

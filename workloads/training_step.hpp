@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "topology/device.hpp"
+#include "topology/graph.hpp"
 #include "topology/units.hpp"
 #include "workloads/collectives/collective.hpp"
 #include "workloads/framework.hpp"
@@ -50,6 +51,15 @@ struct SlowDevice {
     double factor = 1;  // > 1: slower
 };
 
+/// Messages of others on the same links, one after the other, until the step is over.
+struct BackgroundFlow {
+    DeviceId from, to;
+    Bytes bytes{};     // of one message
+    Duration at{};     // when the first one begins
+    Duration every{};  // the next one begins so much later, or when the last one has left; 0: none
+    bool steady = false;  // each takes all of `every` where links are fluid: a constant stream
+};
+
 struct TrainingStep {
     Transformer model;
     Device device;
@@ -78,6 +88,8 @@ struct TrainingStep {
     Measured measured;
     std::vector<SlowDevice> slow_devices;
     Jitter jitter;
+    std::vector<BackgroundFlow> background;
+    std::vector<DeviceId> devices;  // of each rank, ascending; empty: the first ones of the cluster
 
     [[nodiscard]] std::int64_t micro_batches() const {
         return global_batch / (micro_batch * split.data);

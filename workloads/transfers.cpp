@@ -243,19 +243,11 @@ Transfers::Ports Transfers::ports(TransferId transfer) const {
     return found;
 }
 
-TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
-    const auto key = std::tuple(from, to, bytes);
-    if (const auto known = messages_.find(key); known != messages_.end()) return known->second;
-
+Transfer Transfers::make_message(DeviceId from, DeviceId to, Bytes bytes) {
     const Route& route = routes_->route(from, to);
-    Transfer made;
-    const TransportCosts& costs = same_node(from, to) ? node_ : fabric_;
     const Hop alone = hop(from, to, bytes);
-    made.overhead = costs.message_overhead;
-    if (costs.message_rate.value > 0) {
-        made.overhead += std::max(Duration::zero(), bytes / costs.message_rate - alone.serialise);
-    }
-    made.alone = made.overhead + alone.serialise;
+    Transfer made;
+    made.alone = alone.serialise;
     made.latency = alone.latency;
     made.bytes = bytes;
     made.stream_bytes = bytes;
@@ -263,9 +255,33 @@ TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
     for (const Share& share : route.shares) {
         made.uses.push_back({share.link, share_of(bytes, share)});
     }
+    return made;
+}
+
+TransferId Transfers::add(Transfer transfer) {
     kinds_.emplace_back();
     even_.push_back(1);
-    return messages_[key] = draft_->add_transfer(std::move(made));
+    return draft_->add_transfer(std::move(transfer));
+}
+
+TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
+    const auto key = std::tuple(from, to, bytes);
+    if (const auto known = messages_.find(key); known != messages_.end()) return known->second;
+
+    Transfer made = make_message(from, to, bytes);
+    const TransportCosts& costs = same_node(from, to) ? node_ : fabric_;
+    made.overhead = costs.message_overhead;
+    if (costs.message_rate.value > 0) {
+        made.overhead += std::max(Duration::zero(), bytes / costs.message_rate - made.alone);
+    }
+    made.alone += made.overhead;
+    return messages_[key] = add(std::move(made));
+}
+
+TransferId Transfers::background(DeviceId from, DeviceId to, Bytes bytes, Duration pace) {
+    Transfer made = make_message(from, to, bytes);
+    made.alone = std::max(made.alone, pace);
+    return add(std::move(made));
 }
 
 CollectiveCall Transfers::call(GroupId group, CollectiveKind kind, Bytes bytes,

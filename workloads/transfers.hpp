@@ -40,6 +40,9 @@ class Transfers {
     }
 
     TransferId message(DeviceId from, DeviceId to, Bytes bytes);
+    /// A message of nobody's stream: no software cost, and where links are fluid it takes at least
+    /// `pace`.
+    TransferId background(DeviceId from, DeviceId to, Bytes bytes, Duration pace);
     /// `delay`: lasts so much longer. A problem if no algorithm does this call: a root that is no
     /// member, say.
     Result<TransferId> collective(GroupId group, CollectiveKind kind, Bytes bytes,
@@ -99,6 +102,8 @@ class Transfers {
     /// between two that are not odd only the blocks that hold both count.
     const Way& way(DeviceId from, DeviceId to);
     Hop hop(DeviceId from, DeviceId to, Bytes bytes);
+    Transfer make_message(DeviceId from, DeviceId to, Bytes bytes);
+    TransferId add(Transfer transfer);
     Bytes share_of(Bytes bytes, const Share& share);
     [[nodiscard]] bool is_simulated(DeviceId device) const;
     [[nodiscard]] bool has_simulated_end(LinkId link) const;

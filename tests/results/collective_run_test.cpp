@@ -544,5 +544,27 @@ TEST_CASE("a time beyond the clock is a problem") {
     }
 }
 
+TEST_CASE("on a fat tree ecmp's collisions make collectives slower, on a switch there are none") {
+    ShapeParameters leaves;
+    leaves.leaf_ports = 8;
+    for (const LinkModel links : both) {
+        for (const std::string_view algorithm : {"ring", "direct"}) {
+            CAPTURE(name_of(links));
+            CAPTURE(algorithm);
+            CollectiveQuestion question = question_of(algorithm, 64, 64_MiB, links);
+            const Duration on_switch = run(question).time;
+            question.routing = {.kind = Routing::Kind::ecmp, .seed = 1};
+            CHECK(run(question).time == on_switch);
+            question.network = network_of("fat_tree", leaves);
+            const Duration hashed = run(question).time;
+            CHECK(run(question).time == hashed);
+            question.routing = {};
+            const Duration balanced = run(question).time;
+            CHECK(hashed >= balanced);
+            if (algorithm == "direct") CHECK(hashed > balanced);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace fourfold

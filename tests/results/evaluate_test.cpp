@@ -55,6 +55,60 @@ TEST_CASE("an evaluation is the step, simulated, audited and measured") {
     }
 }
 
+TEST_CASE("a step is slower where ecmp's paths collide on a fat tree") {
+    // 4 leaves of 4 devices and 4 spines. Each tensor group has a device on each leaf, so that four
+    // rings leave every leaf at once: one spine each when balanced. Their pieces are large enough
+    // (2 MiB) to fill a link.
+    TrainingStep step = step_of(gpt(2, 2048, 16, 1000, 2048));
+    step.split.tensor = step.split.data = 4;
+    step.split.order = order_of({SplitAxis::data, SplitAxis::tensor, SplitAxis::pipeline});
+    step.algorithm = *find_algorithm("ring");
+    set_micro_batches(step, 2);
+    ClusterShape shape{.nodes = 16, .devices_per_node = 1, .node = {}, .fabric = {}};
+    shape.fabric = fabric_of("fat_tree", {25_GBps, 2500_ns, 1.0});
+    shape.fabric->parameters.leaf_ports = 4;
+    const auto with = [&shape](const Routing& routing) {
+        auto draft = build_cluster(shape);
+        REQUIRE(draft.has_value());
+        draft->routing = routing;
+        Result<Graph> graph = seal(std::move(*draft));
+        REQUIRE(graph.has_value());
+        return std::move(*graph);
+    };
+    for (const LinkModel links : {LinkModel::flows, LinkModel::messages}) {
+        const Duration balanced = evaluated(step, with({}), links).measures.step_time;
+        for (const std::uint64_t seed : {0, 1, 2}) {
+            const Graph graph = with({.kind = Routing::Kind::ecmp, .seed = seed});
+            CHECK(evaluated(step, graph, links).measures.step_time > balanced);
+        }
+    }
+}
+
+TEST_CASE("messages of others slow a step, and are no part of it") {
+    TrainingStep step = data_step(4);
+    const Graph graph = cluster(2, 2);
+    for (const LinkModel links : {LinkModel::flows, LinkModel::messages}) {
+        step.background.clear();
+        const Evaluation quiet = evaluated(step, graph, links);
+        CHECK(quiet.background.empty());
+        // Back to back on the port that gradients take from node 0 to node 1, without end.
+        step.background = {{.from = DeviceId{1}, .to = DeviceId{2}, .bytes = 1_MiB, .every = 1_us}};
+        const Evaluation noisy = evaluated(step, graph, links);
+        CHECK(noisy.measures.step_time > quiet.measures.step_time);
+        CHECK(noisy.background.at(0) > 0);
+        CHECK_FALSE(noisy.lowered.folded);
+        REQUIRE(noisy.traffic.size() == quiet.traffic.size());
+        for (std::size_t i = 0; i < noisy.traffic.size(); ++i) {
+            CHECK(noisy.traffic[i].wire_bytes == quiet.traffic[i].wire_bytes);
+            CHECK(noisy.traffic[i].operations == quiet.traffic[i].operations);
+        }
+        // Where nobody else sends, it is not felt.
+        step.background = {
+            {.from = DeviceId{0}, .to = DeviceId{1}, .bytes = 1_B, .at = 1'000'000_ms}};
+        CHECK(evaluated(step, graph, links).measures.step_time == quiet.measures.step_time);
+    }
+}
+
 TEST_CASE("devices without work and links without traffic are warned of") {
     // SimAI #208: more devices, the same answer. 8 devices, of which 2 work: their 2 links each way
     // to the switch carry gradients, 12 of 16 nothing.

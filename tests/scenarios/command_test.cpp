@@ -97,6 +97,65 @@ TEST_CASE("Wrong values of collective and curves are named by their option") {
         "fourfold: error: --algorithm: 'ring,' has an empty name; write names as in a,b\n");
 }
 
+TEST_CASE("run prints jobs beside each other: alone, together and the slowdown") {
+    const Folder folder;
+    const std::string common =
+        "model: {layers: 8, hidden: 1024, heads: 8, ffn: 4096, vocab: 1024, sequence: 128}\n"
+        "cluster:\n"
+        "  {device: a100-sxm-80gb, nodes: 4, devices_per_node: 2,\n"
+        "   node: {shape: switch, bandwidth: 300 GB/s, latency: 1.5 us},\n"
+        "   fabric: {shape: fat_tree, bandwidth: 25 GB/s, latency: 2.5 us, leaf_ports: 4,\n"
+        "            oversubscription: 4}}\n";
+    write_text(folder.file("other.yaml"), common + "batch: {global: 8}\nnetwork: messages\n");
+    const std::string jobs = common +
+                             "name: shared\nbatch: {global: 16}\njobs:\n"
+                             "  - {name: a, nodes: [0, 2]}\n"
+                             "  - {name: b, devices: [2..3, 6, 7], scenario: other.yaml}\n";
+    write_text(folder.file("jobs.yaml"), jobs);
+    for (const std::string network : {"flows", "messages"}) {
+        const json run = run_json("--audit --network " + network + " " + folder.file("jobs.yaml"));
+        CHECK(run["name"] == "shared");
+        REQUIRE(run["jobs"].size() == 2);
+        CHECK(run["jobs"][0]["name"] == "a");
+        CHECK(run["jobs"][0]["micro_batches"] == 4);
+        CHECK(run["jobs"][1]["micro_batches"] == 2);
+        for (const json& job : run["jobs"]) {
+            CHECK(job["network"] == network);
+            CHECK(job["devices"] == 4);
+            CHECK(job["slowdown"] > 1);
+            CHECK(job["step_time_s"].get<double>() / job["alone_step_time_s"].get<double>() ==
+                  doctest::Approx(job["slowdown"].get<double>()).scale(0));
+        }
+    }
+    const Finished text = run_program("run " + folder.file("jobs.yaml"));
+    CHECK(text.exit_code == 0);
+    CHECK(text.out.starts_with("shared\n  job  devices"));
+    const std::string file = folder.file("jobs.yaml");
+    check_refused("traffic " + file,
+                  "fourfold: error: shared: several jobs; `fourfold run` prints "
+                  "what each one does\n");
+    check_refused(
+        "run " + file + " " + folder.file("other.yaml"),
+        "fourfold: error: shared: a file of jobs is run alone, not beside other scenarios\n");
+}
+
+TEST_CASE("collective --routing ecmp is slower on a fat tree where messages collide") {
+    const auto time = [](const std::string& routing) {
+        const Finished run = run_program(
+            "collective all_to_all --algorithm direct --ranks 32 --bytes 64MiB --shape fat_tree "
+            "--leaf-ports 4 --bandwidth 25GB/s --latency 5us --json --routing " +
+            routing);
+        REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+        CHECK(json::parse(run.out)["routing"] == routing);
+        return json::parse(run.out)["time_s"].get<double>();
+    };
+    CHECK(time("ecmp") > time("balanced"));
+    check_refused(
+        "collective all_reduce --ranks 4 --bytes 1MiB --bandwidth 25GB/s --latency 5us --routing "
+        "ecpm",
+        "fourfold: error: --routing: unknown routing 'ecpm'; did you mean 'ecmp'?\n");
+}
+
 TEST_CASE("collective takes every parameter of every shape") {
     const std::string all_reduce =
         "collective all_reduce --bytes 64MiB --bandwidth 25GB/s --latency 5us ";

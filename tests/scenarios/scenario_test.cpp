@@ -87,6 +87,7 @@ TEST_CASE("the keys that the quickstart comments out can be used as they stand t
     REQUIRE(scenario.step.measured.head);
     CHECK(scenario.step.measured.optimizer == 5_ms);
     CHECK(scenario.step.slow_devices.size() == 1);
+    CHECK(scenario.step.background.size() == 2);
     CHECK(link_between(scenario, "node0.device0", "leaf0").spec.bandwidth ==
           BytesPerSecond{12'500'000'000});
     REQUIRE(scenario.published);
@@ -152,6 +153,7 @@ overlap: {gradients: false, parameters: false}
 gradient_clipping: false
 collectives: {algorithm: ring}
 network: messages
+routing: {kind: ecmp, seed: 7}
 measured:
   stage: {forward: 3 ms, input_gradient: 2 ms, weight_gradient: 1 ms}
   optimizer: 4 ms
@@ -162,6 +164,7 @@ published: {step_time: 1.5 s, source: a guess}
 )");
     CHECK(scenario.name == "all keys");
     CHECK(scenario.links == LinkModel::messages);
+    CHECK(scenario.graph.routing() == Routing{.kind = Routing::Kind::ecmp, .seed = 7});
     CHECK(scenario.published->step_time == 1500_ms);
     CHECK(scenario.published->source == "a guess");
 
@@ -251,6 +254,66 @@ published: {step_time: 1.5 s, source: a guess}
     CHECK(slow.rate.value == 12'500'000'000);
     CHECK(slow.spec.latency == 6_us);
     CHECK(link_between(scenario, "leaf0", "node0.device0").rate == 25_GBps);  // the way back is not
+}
+
+TEST_CASE("routing is balanced where nothing is said, and ecmp by name has seed 0") {
+    CHECK(parse(plain).graph.routing() == Routing{});
+    CHECK(parse(plain, {{"routing", "ecmp"}}).graph.routing() ==
+          Routing{.kind = Routing::Kind::ecmp, .seed = 0});
+}
+
+TEST_CASE("background flows are messages, once or again and again, or a constant stream") {
+    const std::string text = std::string(plain) + R"(
+background:
+  - {from: node0.device1, to: node1.device3, bytes: 1 GiB}
+  - {from: node0.device0, to: node1.device0, bytes: 1 MB, at: 3 ms, every: 10 ms}
+  - {from: node0.device0, to: node1.device0, rate: 5 GB/s}
+)";
+    const auto flows = parse(text).step.background;
+    REQUIRE(flows.size() == 3);
+    CHECK(flows[0].from == DeviceId{1});
+    CHECK(flows[0].to == DeviceId{7});
+    CHECK(flows[0].bytes == 1024 * 1_MiB);
+    CHECK(flows[0].at == Duration::zero());
+    CHECK(flows[0].every == Duration::zero());
+    CHECK(flows[1].bytes == Bytes{1'000'000});
+    CHECK(flows[1].at == 3_ms);
+    CHECK(flows[1].every == 10_ms);
+    CHECK_FALSE(flows[1].steady);
+    // 4 MiB every 4194304 / 5e9 s.
+    CHECK(flows[2].steady);
+    CHECK(flows[2].bytes == 4 * 1_MiB);
+    CHECK(flows[2].every == Duration(838'860'800));
+}
+
+TEST_CASE("jobs have the common keys, their own ones and their own devices") {
+    const std::string text = std::string(plain) + R"(
+name: two of them
+jobs:
+  - {name: a, devices: [0, 5..6, 1]}
+  - {name: b, nodes: 1, batch: {global: 8}, parallel: {tensor: 2}}
+)";
+    CHECK(errors(text) ==
+          "test.yaml:14:22: error: device 5 belongs to job 'a' already\n"
+          "    - {name: b, nodes: 1, batch: {global: 8}, parallel: {tensor: 2}}\n"
+          "                       ^\n");
+    const Scenario scenario =
+        parse(text, {{"jobs.0.devices", "0..3"}, {"jobs.1.recompute", "full"}});
+    CHECK(scenario.name == "two of them");
+    REQUIRE(scenario.jobs.size() == 2);
+    const TrainingStep& a = scenario.jobs[0].step;
+    const TrainingStep& b = scenario.jobs[1].step;
+    CHECK(scenario.jobs[0].name == "a");
+    CHECK(a.devices == std::vector<DeviceId>{{0}, {1}, {2}, {3}});
+    CHECK(a.split.data == 4);
+    CHECK(a.global_batch == 16);
+    CHECK(a.recompute == Recompute::none);
+    CHECK(scenario.jobs[1].name == "b");
+    CHECK(b.devices == std::vector<DeviceId>{{4}, {5}, {6}, {7}});
+    CHECK(b.split.tensor == 2);
+    CHECK(b.split.data == 2);
+    CHECK(b.global_batch == 8);
+    CHECK(b.recompute == Recompute::full);
 }
 
 TEST_CASE("context ranks cut the sequence and what is left over is data") {

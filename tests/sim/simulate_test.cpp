@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/network.hpp"
@@ -63,6 +64,43 @@ TEST_CASE("two equal flows share a trunk, 80 and 80 ms, and first come first ser
     CHECK(ps(queued.end[b.receive]) == 80 * ms);
     CHECK(queued.carried[fluid.link("sw0 -> sw1")] == Bytes{2'000'000'000});
     CHECK(queued.busy[fluid.link("sw0 -> sw1")] == Duration(80 * ms));
+}
+
+TEST_CASE("two flows that ecmp sends over one spine have half its speed, balanced ones all of it") {
+    // a and b send 1e9 B each at 25 GB/s: 40 ms. Over the same spine 80 ms, or one after the other.
+    const std::string spines = R"(
+        a -- swl: 25 GB/s, 0 us
+        b -- swl: 25 GB/s, 0 us
+        swl -- sw0: 25 GB/s, 0 us
+        swl -- sw1: 25 GB/s, 0 us
+        sw0 -- swr: 25 GB/s, 0 us
+        sw1 -- swr: 25 GB/s, 0 us
+        swr -- c: 25 GB/s, 0 us
+        swr -- d: 25 GB/s, 0 us
+    )";
+    const auto times = [&spines](const Routing& routing, LinkModel links) {
+        Network network(spines, routing);
+        const auto a = network.message("a", "c", {1'000'000'000});
+        const auto b = network.message("b", "d", {1'000'000'000});
+        const bool meet = network.routes.route(network.device("a"), network.device("c")).path[1] ==
+                          network.routes.route(network.device("b"), network.device("d")).path[1];
+        const Timeline timeline = network.run(links);
+        return std::tuple(meet, ps(timeline.end[a.receive]), ps(timeline.end[b.receive]));
+    };
+    for (const LinkModel links : both)
+        CHECK(times({}, links) == std::tuple(false, 40 * ms, 40 * ms));
+    int met = 0;
+    constexpr int seeds = 16;
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+        const Routing ecmp{.kind = Routing::Kind::ecmp, .seed = seed};
+        const bool meet = std::get<0>(times(ecmp, LinkModel::flows));
+        met += meet ? 1 : 0;
+        const std::int64_t together = (meet ? 80 : 40) * ms;
+        CHECK(times(ecmp, LinkModel::flows) == std::tuple(meet, together, together));
+        CHECK(times(ecmp, LinkModel::messages) == std::tuple(meet, 40 * ms, together));
+    }
+    CHECK(met > 0);
+    CHECK(met < seeds);
 }
 
 TEST_CASE("when a short flow is over the long one gets the whole trunk") {

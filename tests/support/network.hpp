@@ -17,8 +17,9 @@ namespace fourfold {
 
 /// "a -> b: 25 GB/s, 5 us" a line, or "a -- b: ..." for both directions. Names that begin with "sw"
 /// are switches, others devices, numbered as they come.
-inline Graph graph_of(const std::string& text) {
+inline Graph graph_of(const std::string& text, const Routing& routing = {}) {
     GraphDraft draft;
+    draft.routing = routing;
     std::map<std::string, VertexId> vertices;
     const auto vertex = [&](const std::string& name) {
         const auto [entry, is_new] = vertices.try_emplace(name);
@@ -64,11 +65,17 @@ inline Timeline run_audited(const Graph& graph, const Program& program, LinkMode
     return run_audited(graph, program, SimulateOptions{.links = links});
 }
 
+struct BackgroundTimes {
+    Duration at{}, every{}, pace{};
+};
+
 /// A network and a program on it that is being written.
 class Network {
   public:
-    explicit Network(const std::string& text)
-        : graph(graph_of(text)), routes(graph), transfers(routes, draft, nullptr, {}, {}) {}
+    explicit Network(const std::string& text, const Routing& routing = {})
+        : graph(graph_of(text, routing)),
+          routes(graph),
+          transfers(routes, draft, nullptr, {}, {}) {}
 
     [[nodiscard]] DeviceId device(std::string_view name) const {
         const auto found = graph.find(name);
@@ -95,6 +102,12 @@ class Network {
         const Message made{draft.send(from, transfer), draft.receive(to)};
         draft.connect(made.send, made.receive, bytes);
         return made;
+    }
+    BackgroundId background(std::string_view from, std::string_view to, Bytes bytes,
+                            const BackgroundTimes& times = {}) {
+        const TransferId transfer =
+            transfers.background(device(from), device(to), bytes, times.pace);
+        return draft.add_background({transfer, Time(times.at), times.every});
     }
     StreamId stream(std::string_view name) {
         const StreamId made = draft.add_stream(device(name), 0);

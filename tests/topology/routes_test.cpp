@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/random/mersenne_twister.hpp>
 #include <boost/random/uniform_int_distribution.hpp>
+#include <cstdlib>
 #include <initializer_list>
 #include <map>
 
@@ -37,8 +39,10 @@ Graph drawn(std::initializer_list<const char*> names, std::initializer_list<Cabl
     return *std::move(graph);
 }
 
-Graph shaped(std::string_view shape, std::uint32_t endpoints, const ShapeParameters& parameters) {
+Graph shaped(std::string_view shape, std::uint32_t endpoints, const ShapeParameters& parameters,
+             const Routing& routing = {}) {
     GraphDraft draft;
+    draft.routing = routing;
     std::vector<VertexId> devices;
     for (std::uint32_t i = 0; i < endpoints; ++i) {
         devices.push_back(draft.add_device(fmt::format("e{}", i), i));
@@ -404,6 +408,86 @@ TEST_CASE("a route does not depend on what was asked before") {
             }
         }
     }
+}
+
+// ------------------------------------------------------------------------------------------ ecmp
+
+constexpr Routing hashed(std::uint64_t seed) { return {.kind = Routing::Kind::ecmp, .seed = seed}; }
+
+// 64 endpoints of 8 leaves, 8 spines: 8 equally short paths between leaves.
+Graph eight_spines(const Routing& routing) {
+    return shaped("fat_tree", 64, {.leaf_ports = 8}, routing);
+}
+
+TEST_CASE("with ecmp all that a pair sends takes one path, and it is a shortest one") {
+    const Graph graph = eight_spines(hashed(1)), even = eight_spines({});
+    Routes routes(graph), balanced(even);
+    for (const DeviceId from : ids<DeviceId>(64)) {
+        for (const DeviceId to : ids<DeviceId>(64)) {
+            if (from == to) continue;
+            const Route& route = routes.route(from, to);
+            VertexId at = graph.devices()[from.value];
+            Duration latency{};
+            for (const LinkId link : route.path) {
+                REQUIRE(graph[link].from == at);
+                at = graph[link].to;
+                latency += graph[link].spec.latency;
+            }
+            CHECK(at == graph.devices()[to.value]);
+            CHECK(latency == route.latency);
+            CHECK(route.latency == balanced.route(from, to).latency);
+            CHECK(route.path.size() == balanced.route(from, to).path.size());
+            REQUIRE(route.shares.size() == route.path.size());
+            for (const Share& share : route.shares) {
+                CHECK(share.part == Share::whole);
+                CHECK(std::ranges::find(route.path, share.link) != route.path.end());
+            }
+        }
+    }
+}
+
+TEST_CASE("ecmp spreads many pairs over all spines, and neither way back nor seed repeat it") {
+    const Graph graph = eight_spines(hashed(1)), other = eight_spines(hashed(2));
+    Routes routes(graph), otherwise(other);
+    std::map<std::string, int> passing;
+    int same_back = 0, same_seed = 0, pairs = 0;
+    const auto spine = [&](Routes& by, DeviceId from, DeviceId to) {
+        return graph[graph[by.route(from, to).path[1]].to].name;
+    };
+    for (const DeviceId from : ids<DeviceId>(64)) {
+        for (const DeviceId to : ids<DeviceId>(64)) {
+            if (from.value / 8 == to.value / 8) continue;
+            const std::string mine = spine(routes, from, to);
+            ++pairs;
+            ++passing[mine];
+            same_back += mine == spine(routes, to, from) ? 1 : 0;
+            same_seed += mine == spine(otherwise, from, to) ? 1 : 0;
+        }
+    }
+    // 64 * 56 = 3,584 pairs, 448 for each spine: a fair hash stays within 4 standard deviations,
+    // sqrt(3584 * 1/8 * 7/8) = 19.8; an eighth of the pairs meet again by chance.
+    CHECK(passing.size() == 8);
+    for (const auto& [name, count] : passing) CHECK(std::abs(count - 448) < 80);
+    CHECK(std::abs(same_back - pairs / 8) < 160);  // pairs are counted in both directions
+    CHECK(std::abs(same_seed - pairs / 8) < 80);
+}
+
+TEST_CASE("ecmp's hash is the documented one, on every machine") {
+    // e0 is vertex 0 and forks to e1 and e3. The digits are from a second implementation, whose
+    // splitmix64 gives e220a8397b1dcdaf from state 0, as Vigna's does.
+    const auto path = [](std::uint64_t seed) {
+        const Graph graph = shaped("ring", 4, {}, hashed(seed));
+        return routed(graph, "e0", "e2");
+    };
+    std::string ways;
+    for (std::uint64_t seed = 0; seed < 12; ++seed)
+        ways += path(seed)[std::string("2 us: e0 -> e").size()];
+    CHECK(ways == "313113331131");
+}
+
+TEST_CASE("with ecmp a graph promises no likeness") {
+    CHECK(eight_spines(hashed(0)).blocks().empty());
+    CHECK(with_rates(eight_spines(hashed(3)), 2, 2).routing() == hashed(3));
 }
 
 }  // namespace

@@ -394,6 +394,19 @@ TEST_CASE("an oversubscribed fat tree can be held up between switches: nothing i
     CHECK_FALSE(fold_of(step, seal_cluster(shape)).has_value());
 }
 
+TEST_CASE("with ecmp no two devices meet the network alike: nothing is folded") {
+    const TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
+    ClusterShape shape = machine(4, 2, "switch", "fat_tree");
+    shape.fabric->parameters.leaf_ports = 4;
+    auto draft = build_cluster(shape);
+    REQUIRE(draft.has_value());
+    draft->routing.kind = Routing::Kind::ecmp;
+    const Result<Graph> graph = seal(std::move(*draft));
+    REQUIRE(graph.has_value());
+    CHECK_FALSE(fold_of(step, *graph).has_value());
+    CHECK_FALSE(same_folded(step, *graph));
+}
+
 TEST_CASE("groups that lie across nodes in several ways are not folded") {
     const Graph nodes_of_8 = seal_cluster(machine(3, 8));
     const auto alike = [&](const Split& split) {

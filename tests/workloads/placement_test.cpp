@@ -38,6 +38,17 @@ using Numbers = std::vector<std::uint32_t>;
 
 }  // namespace
 
+TEST_CASE("ranks sit on the devices that are named, in their order") {
+    const Split split = split_of(2, 2, 1, {tensor, pipeline, data});
+    const Placement placement(split, {{3}, {4}, {8}, {9}});
+    CHECK(placement.devices() == 4);
+    CHECK(placement.device(2) == DeviceId{8});
+    CHECK(placement.device(Seat{.tensor = 1, .pipeline = 1}) == DeviceId{9});
+    CHECK(placement.seat({8}).tensor == 0);
+    CHECK(placement.seat({8}).pipeline == 1);
+    CHECK(placement.group({}, {pipeline}) == std::vector<DeviceId>{{3}, {8}});
+}
+
 TEST_CASE("the innermost axis has neighbouring devices") {
     // tensor 2, data 3, pipeline 2, innermost first: device = t + 2 d + 6 p.
     const Placement placement(split_of(2, 2, 3, {tensor, data, pipeline}));
