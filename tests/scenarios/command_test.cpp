@@ -154,6 +154,29 @@ TEST_CASE("collective --routing ecmp is slower on a fat tree where messages coll
         "collective all_reduce --ranks 4 --bytes 1MiB --bandwidth 25GB/s --latency 5us --routing "
         "ecpm",
         "fourfold: error: --routing: unknown routing 'ecpm'; did you mean 'ecmp'?\n");
+TEST_CASE("a step whose links fail until a device is cut off ends with 1 and says who") {
+    const Finished run = run_program(
+        "run scenarios/quickstart.yaml --network messages --set "
+        "'perturb=[{fail_link: {from: node0.device0, to: leaf0}, at: 100 ms}, "
+        "{fail_link: {from: node0.device0, to: node0.switch}, at: 110 ms}]'");
+    CHECK(run.exit_code == 1);
+    CHECK(run.out.empty());
+    CHECK(run.err ==
+          "quickstart: error: the link node0.device0 -> node0.switch has failed, and no route is "
+          "left from 'node0.device0' to 'node0.device1' for a message of device 0\n");
+}
+
+TEST_CASE("flows are told that a quantum is nothing to them") {
+    const std::string arguments =
+        "collective all_reduce --ranks 8 --bytes 64MiB --bandwidth 25GB/s --latency 5us ";
+    const Finished plain = run_program(arguments),
+                   given = run_program(arguments + "--quantum 4MiB");
+    CHECK(given.exit_code == 0);
+    CHECK(given.out == plain.out);
+    CHECK(given.err ==
+          "fourfold: warning: --quantum: the quantum changes nothing: flows share links from byte "
+          "to byte, messages wait\n");
+    CHECK(run_program(arguments + "--quantum 4MiB --network messages").err.empty());
 }
 
 TEST_CASE("collective takes every parameter of every shape") {

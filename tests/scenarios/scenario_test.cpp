@@ -154,17 +154,28 @@ gradient_clipping: false
 collectives: {algorithm: ring}
 network: messages
 routing: {kind: ecmp, seed: 7}
+quantum: 4 MiB
+jitter: {compute: 0.02, links: 0.01, seed: 7}
 measured:
   stage: {forward: 3 ms, input_gradient: 2 ms, weight_gradient: 1 ms}
   optimizer: 4 ms
 perturb:
   - {slow_device: 3, factor: 1.5}
   - {slow_link: {from: node0.device0, to: leaf0}, bandwidth: 0.5, latency: 3}
+  - {slow_link: {from: node0.device1, to: leaf0}, bandwidth: 0.5, at: 2 s}
 published: {step_time: 1.5 s, source: a guess}
 )");
     CHECK(scenario.name == "all keys");
     CHECK(scenario.links == LinkModel::messages);
     CHECK(scenario.graph.routing() == Routing{.kind = Routing::Kind::ecmp, .seed = 7});
+    CHECK(scenario.quantum == 4_MiB);
+    REQUIRE(scenario.changes.size() == 1);
+    CHECK(scenario.graph.name(scenario.changes[0].link) == "node0.device1 -> leaf0");
+    CHECK(scenario.changes[0].at == Time(2'000_ms));
+    CHECK(scenario.changes[0].bandwidth == 0.5);
+    CHECK(scenario.step.jitter.compute == 0.02);
+    CHECK(scenario.step.jitter.links == 0.01);
+    CHECK(scenario.step.jitter.seed == 7);
     CHECK(scenario.published->step_time == 1500_ms);
     CHECK(scenario.published->source == "a guess");
 
