@@ -154,6 +154,8 @@ TEST_CASE("collective --routing ecmp is slower on a fat tree where messages coll
         "collective all_reduce --ranks 4 --bytes 1MiB --bandwidth 25GB/s --latency 5us --routing "
         "ecpm",
         "fourfold: error: --routing: unknown routing 'ecpm'; did you mean 'ecmp'?\n");
+}
+
 TEST_CASE("a step whose links fail until a device is cut off ends with 1 and says who") {
     const Finished run = run_program(
         "run scenarios/quickstart.yaml --network messages --set "
