@@ -27,7 +27,10 @@ MessageLinks::MessageLinks(Run& run)
       free_at_(run.graph.links().size()),
       call_of_(run.program.collectives().size(), ~std::uint32_t{0}),
       member_of_(run.program.tasks(), 0) {
-    if (run.options.quantum > Bytes{}) turns_.emplace(run, changes_, run.options.quantum);
+    if (run.options.quantum > Bytes{}) {
+        FOURFOLD_CHECK(run.program.background().size() == 0, "turns know no background");
+        turns_.emplace(run, changes_, run.options.quantum);
+    }
     for (const CollectiveId id : run.program.collectives().keys()) {
         std::uint32_t member = 0;
         for (const TaskId part : run.program.parts(id)) member_of_[part] = member++;
@@ -37,7 +40,9 @@ MessageLinks::MessageLinks(Run& run)
 void MessageLinks::on_event(Event event) {
     switch (event.kind) {
         case hop:
-            run_.background_events -= messages_[event.subject].is_background() ? 1 : 0;
+            if (!turns_) {
+                run_.background_events -= messages_[event.subject].is_background() ? 1 : 0;
+            }
             heads_.push_back(event.subject);
             break;
         case link_free:
