@@ -12,47 +12,33 @@ std::span<const LinkUse> uses_of(const Transfer& transfer) {
     return transfer.uses;
 }
 
-// Of a large graph a folded step uses few links: those are numbered on their own.
-class UsedLinks {
-  public:
-    explicit UsedLinks(const Run& run) : number_(run.graph.links().size(), none) {
-        for (const Transfer& transfer : run.program.transfers()) {
-            for (const LinkUse& use : uses_of(transfer)) {
-                if (number_[use.link] != none) continue;
-                number_[use.link] = rates_.push_back(run.graph[use.link].rate);
-            }
-        }
-    }
-    [[nodiscard]] const IdVector<LinkId, BytesPerSecond>& rates() const { return rates_; }
-    [[nodiscard]] std::vector<LinkUse> numbered(std::span<const LinkUse> uses) const {
-        std::vector<LinkUse> numbered(uses.begin(), uses.end());
-        for (LinkUse& use : numbered) use.link = number_[use.link];
-        return numbered;
-    }
-
-  private:
-    static constexpr LinkId none{~std::uint32_t{0}};
-    IdVector<LinkId, LinkId> number_;
-    IdVector<LinkId, BytesPerSecond> rates_;
-};
-
 }  // namespace
 
-FlowLinks::FlowLinks(Run& run) : FlowLinks(run, UsedLinks(run)) {}
+FlowLinks::UsedLinks::UsedLinks(const Run& run) : numbers_(run.graph.links().size(), unused) {
+    for (const Transfer& transfer : run.program.transfers()) {
+        for (const LinkUse& use : uses_of(transfer)) {
+            if (is_used(use.link)) continue;
+            numbers_[use.link] = rates_.push_back(run.graph[use.link].rate);
+        }
+    }
+}
 
-template <class Used>
-FlowLinks::FlowLinks(Run& run, const Used& used)
+FlowLinks::FlowLinks(Run& run)
     : run_(run),
-      shares_(used.rates()),
+      used_(run),
+      shares_(used_.rates()),
       links_(run.graph.links().size()),
       arrived_(run.program.collectives().size(), 0) {
     for (const Transfer& transfer : run.program.transfers()) {
-        kinds_.push_back(shares_.add_kind(transfer.alone, transfer.stream_bytes,
-                                          used.numbered(uses_of(transfer))));
+        const std::span<const LinkUse> all = uses_of(transfer);
+        std::vector<LinkUse> uses(all.begin(), all.end());
+        for (LinkUse& use : uses) use.link = used_.number(use.link);
+        kinds_.push_back(shares_.add_kind(transfer.alone, transfer.stream_bytes, uses));
     }
     for (std::uint32_t i = 0; i < run.options.changes.size(); ++i) {
-        FOURFOLD_CHECK(run.options.changes[i].bandwidth > 0, "flows do not leave a failed link");
-        run.queue.push(run.options.changes[i].at, {link_change, i});
+        const LinkChange& change = run.options.changes[i];
+        FOURFOLD_CHECK(change.bandwidth > 0, "flows do not leave a failed link");
+        if (used_.is_used(change.link)) run.queue.push(change.at, {link_change, i});
     }
 }
 
@@ -123,7 +109,8 @@ void FlowLinks::on_event(Event event) {
     }
     if (event.kind == link_change) {
         const LinkChange& change = run_.options.changes[event.subject];
-        shares_.set_rate(change.link, changed_rate(run_.graph[change.link], change.bandwidth));
+        shares_.set_rate(used_.number(change.link),
+                         changed_rate(run_.graph[change.link], change.bandwidth));
         return;
     }
     FOURFOLD_DCHECK(event.kind == activity_end);

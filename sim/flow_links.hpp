@@ -25,8 +25,19 @@ class FlowLinks {
     void stop();
 
   private:
-    template <class Used>
-    FlowLinks(Run& run, const Used& used);
+    /// Of a large graph a folded step uses few links: `shares_` knows them by numbers of their own.
+    class UsedLinks {
+      public:
+        explicit UsedLinks(const Run& run);
+        [[nodiscard]] bool is_used(LinkId link) const { return numbers_[link] != unused; }
+        [[nodiscard]] LinkId number(LinkId link) const { return numbers_[link]; }
+        [[nodiscard]] const IdVector<LinkId, BytesPerSecond>& rates() const { return rates_; }
+
+      private:
+        static constexpr LinkId unused{~std::uint32_t{0}};
+        IdVector<LinkId, LinkId> numbers_;
+        IdVector<LinkId, BytesPerSecond> rates_;
+    };
 
     __extension__ using Wide = __int128;
 
@@ -52,6 +63,7 @@ class FlowLinks {
     void note_rate(const Activity& activity, std::int64_t speed);
 
     Run& run_;
+    UsedLinks used_;
     MaxMin shares_;
     IdVector<TransferId, ActivityKindId> kinds_;
     IdVector<LinkId, LinkState> links_;

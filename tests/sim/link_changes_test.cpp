@@ -31,6 +31,20 @@ TEST_CASE("what a link still has to carry when it slows down takes longer") {
     }
 }
 
+TEST_CASE("the link that slows down is the one that is named, whichever are in use") {
+    // 25 MB from c to d, slowed as above; nothing else moves, and no link of a and b counts.
+    for (const LinkModel links : both) {
+        Network network(
+            "a -> b: 25 GB/s, 0 us\nb -> a: 25 GB/s, 0 us\nb -- c: 25 GB/s, 0 us\n"
+            "c -> d: 25 GB/s, 0 us\nd -> c: 25 GB/s, 0 us");
+        const auto message = network.message("c", "d", {25'000'000});
+        const std::vector<LinkChange> changes{{network.link("c -> d"), at(400_us), 0.5},
+                                              {network.link("a -> b"), at(100_us), 0.1}};
+        const Timeline timeline = network.run({.links = links, .changes = changes});
+        CHECK(ps(timeline.end[message.send]) == 1'600'000'000);
+    }
+}
+
 TEST_CASE("those that share a link when it slows down share what is left") {
     // Two of 12.5 MB: 1 ms in all, at 0.4 ms each has 7.5 MB left, of 12.5 GB/s together 1.2 ms.
     Network network("a -> b: 25 GB/s, 0 us\nb -> a: 25 GB/s, 0 us");
