@@ -25,8 +25,8 @@ constexpr std::string_view jobs_example =
 constexpr std::size_t jobs_max = 1000;
 
 // Of the network, and so the same for all jobs.
-constexpr std::string_view shared_keys[] = {"cluster", "network", "routing", "background",
-                                            "perturb"};
+constexpr std::string_view shared_keys[] = {"cluster", "network",    "quantum",
+                                            "routing", "background", "perturb"};
 // Of the list, not of the job's scenario.
 constexpr std::string_view list_keys[] = {"name", "scenario", "devices", "nodes"};
 
@@ -286,11 +286,6 @@ std::optional<Scenario> read_jobs(const YamlNode& tree, std::string_view name,
         for (std::size_t i = 0; i < items.size(); ++i) {
             auto scenario = reader.read(items[i], i);
             if (!scenario) continue;
-            if (scenario->step.jitter.any()) {
-                report.error(items[i].place,
-                             "jobs that share a network do not jitter; remove "
-                             "'jitter', or run the job alone");
-            }
             jobs.push_back({scenario->name, scenario->step});
             if (!first) first = std::move(scenario);
         }

@@ -20,6 +20,7 @@ void append(const Program& program, AppendBackground background, ProgramDraft& d
     IdVector<TaskId, std::uint32_t> member(program.tasks(), 0);
     for (const CollectiveId id : program.collectives().keys()) {
         collectives.push_back(draft.add_collective(transfers[program.collectives()[id].transfer]));
+        draft.stretch_collective(collectives[id], program.stretch(id));
         std::uint32_t place = 0;
         for (const TaskId part : program.parts(id)) member[part] = place++;
     }
@@ -36,7 +37,8 @@ void append(const Program& program, AppendBackground background, ProgramDraft& d
                 draft.compute(stream, program.duration(task), after);
                 break;
             case TaskKind::send:
-                draft.send(stream, transfers[program.transfer(task)], after);
+                draft.stretch_send(draft.send(stream, transfers[program.transfer(task)], after),
+                                   program.stretch(task));
                 break;
             case TaskKind::receive:
                 draft.receive(stream, after);

@@ -114,11 +114,13 @@ void ProgramDraft::stretch_compute(TaskId compute, double factor) {
 
 void ProgramDraft::stretch_send(TaskId send, double factor) {
     FOURFOLD_DCHECK(program_.kind(send) == TaskKind::send);
+    if (factor == 1 && program_.send_stretch_.empty()) return;
     program_.send_stretch_.resize(program_.tasks(), 1);
     program_.send_stretch_[send.value] = factor;
 }
 
 void ProgramDraft::stretch_collective(CollectiveId id, double factor) {
+    if (factor == 1 && program_.collective_stretch_.empty()) return;
     program_.collective_stretch_.resize(program_.collectives_.size(), 1);
     program_.collective_stretch_[id.value] = factor;
 }

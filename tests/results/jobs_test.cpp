@@ -52,6 +52,19 @@ Graph trunk() {
 
 }  // namespace
 
+TEST_CASE("what jitters alone jitters alike beside others") {
+    const Graph graph = cluster(4, 2);
+    for (const LinkModel links : both) {
+        std::vector<Job> jobs{data_job("a", {0, 1, 6, 7}), data_job("b", {2, 3, 4, 5})};
+        const Duration steady = together(jobs, graph, links)[0].alone;
+        for (Job& job : jobs) job.step.jitter = {.compute = 0.1, .links = 0.2, .seed = 7};
+        for (const JobEvaluation& job : together(jobs, graph, links)) {
+            CHECK(job.evaluation.measures.step_time == job.alone);
+            CHECK(job.alone != steady);
+        }
+    }
+}
+
 TEST_CASE("jobs that share no link do not slow each other, wherever they sit") {
     const Graph graph = cluster(4, 2);
     for (const LinkModel links : both) {
