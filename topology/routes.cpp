@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "topology/check.hpp"
+#include "topology/splitmix.hpp"
 
 // The problem: thousands of devices, each asked for a handful of destinations, in graphs of any
 // shape. A search of the whole graph per source costs the square of the cluster.
@@ -38,14 +39,6 @@ std::uint64_t rounded_up(unsigned __int128 parts) {
     constexpr Wide slack = Wide{1} << (part_bits - 60);
     const Wide units = (parts + (Wide{1} << drop) - 1 - slack) >> drop;
     return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units));
-}
-
-/// One step of splitmix64 from the state `x`.
-std::uint64_t splitmix64(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
 }
 
 }  // namespace

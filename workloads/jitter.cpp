@@ -4,24 +4,17 @@
 #include <map>
 #include <tuple>
 
+#include "topology/splitmix.hpp"
+
 namespace fourfold {
 namespace {
-
-// splitmix64 (Steele, Lea, Flood 2014): the n-th number after a state is mixed(state + n * golden).
-constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
-
-std::uint64_t mixed(std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
 
 // Twelve uniform numbers have the sum's variance 1, and a sum that is normal within what anyone
 // could see of a machine (no more than 6 standard deviations).
 double standard_normal(std::uint64_t state) {
     std::uint64_t sum = 0;
     for (std::uint64_t n = 1; n <= 6; ++n) {
-        const std::uint64_t bits = mixed(state + n * golden);
+        const std::uint64_t bits = mixed(state + n * golden_gamma);
         sum += (bits >> 32) + (bits & 0xffffffff);
     }
     return static_cast<double>(static_cast<std::int64_t>(sum) - 6 * 0xffffffffLL) * 0x1p-32;
@@ -50,14 +43,14 @@ double portable_log1p(double x) {
 }  // namespace
 
 JitterFactors::JitterFactors(double spread, std::uint64_t seed)
-    : seed_(mixed(seed + golden)),
+    : seed_(splitmix64(seed)),
       sigma_(std::sqrt(portable_log1p(spread * spread))),
       log_median_(-sigma_ * sigma_ / 2) {}
 
 double JitterFactors::operator()(const JitterKey& draw) const {
     const std::uint64_t place = std::uint64_t{draw.device} << 32 | draw.index;
-    const std::uint64_t kind = seed_ + golden * (static_cast<std::uint64_t>(draw.of) + 1);
-    const std::uint64_t state = mixed(mixed(kind) ^ mixed(place + golden));
+    const std::uint64_t kind = seed_ + golden_gamma * (static_cast<std::uint64_t>(draw.of) + 1);
+    const std::uint64_t state = mixed(mixed(kind) ^ splitmix64(place));
     return portable_exp(log_median_ + sigma_ * standard_normal(state));
 }
 
