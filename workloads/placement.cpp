@@ -3,19 +3,6 @@
 #include <algorithm>
 
 namespace fourfold {
-std::int64_t& Seat::operator[](SplitAxis axis) {
-    switch (axis) {
-        case SplitAxis::tensor:
-            return tensor;
-        case SplitAxis::context:
-            return context;
-        case SplitAxis::pipeline:
-            return pipeline;
-        case SplitAxis::data:
-            return data;
-    }
-    return data;
-}
 
 DeviceId Placement::device(std::int64_t rank) const {
     return devices_.empty() ? DeviceId{static_cast<std::uint32_t>(rank)}

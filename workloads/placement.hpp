@@ -17,7 +17,7 @@ namespace fourfold {
 struct Seat {
     std::int64_t tensor = 0, context = 0, pipeline = 0, data = 0;
 
-    std::int64_t& operator[](SplitAxis axis);
+    std::int64_t& operator[](SplitAxis axis) { return on_axis(*this, axis); }
 };
 
 class Placement {

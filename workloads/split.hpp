@@ -14,6 +14,22 @@ namespace fourfold {
 
 enum class SplitAxis : std::uint8_t { tensor, context, pipeline, data };
 
+/// The number that a split or a seat has on an axis.
+template <class T>
+constexpr auto& on_axis(T& of, SplitAxis axis) {
+    switch (axis) {
+        case SplitAxis::tensor:
+            return of.tensor;
+        case SplitAxis::context:
+            return of.context;
+        case SplitAxis::pipeline:
+            return of.pipeline;
+        case SplitAxis::data:
+            break;
+    }
+    return of.data;
+}
+
 /// What of the state is sharded over the replicas: ZeRO-0, 1, 2, 3.
 enum class Sharding : std::uint8_t { none, optimizer, gradients, weights };
 
@@ -35,19 +51,7 @@ struct Split {
     std::array<SplitAxis, 4> order{SplitAxis::tensor, SplitAxis::context, SplitAxis::data,
                                    SplitAxis::pipeline};
 
-    [[nodiscard]] std::int64_t size(SplitAxis axis) const {
-        switch (axis) {
-            case SplitAxis::tensor:
-                return tensor;
-            case SplitAxis::context:
-                return context;
-            case SplitAxis::pipeline:
-                return pipeline;
-            case SplitAxis::data:
-                return data;
-        }
-        return 1;
-    }
+    [[nodiscard]] std::int64_t size(SplitAxis axis) const { return on_axis(*this, axis); }
     /// Devices that hold the same weights: what gradients are reduced and state is sharded over.
     [[nodiscard]] std::int64_t replicas() const { return data * context; }
 };
