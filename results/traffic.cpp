@@ -107,6 +107,19 @@ struct Sum {
 
 }  // namespace
 
+void add_chain_traffic(const Lowered& lowered, Timeline& timeline) {
+    for (const Label& label : lowered.labels) {
+        if (label.chain == Label::none) continue;
+        for (const Chain::Collectives& called : lowered.chains[label.chain].collectives) {
+            const Transfer& transfer = lowered.program.transfers()[called.transfer];
+            for (const LinkUse& use : transfer.uses) {
+                timeline.carried[use.link] += use.bytes * called.calls;
+                timeline.busy[use.link] += transfer.alone * called.calls;
+            }
+        }
+    }
+}
+
 std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
                                 const Timeline& timeline) {
     const Program& program = lowered.program;
@@ -171,19 +184,19 @@ std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
     for (auto entry = sums.begin(); entry != sums.end();) {
         const Key key = std::get<Key>(entry->first);
         // Known by the first of those that are like it, whether or not they are all simulated.
+        const auto known = [&](const auto& one) {
+            const DeviceId own = std::get<DeviceId>(one.first);
+            return lowered.fold ? lowered.fold->representative(own) : own;
+        };
+        const auto more = [&](const auto& a, const auto& b) {
+            return std::tuple(a.second.wire, a.second.operations, known(b)) >
+                   std::tuple(b.second.wire, b.second.operations, known(a));
+        };
         auto busiest = entry;
-        DeviceId device{};
         for (; entry != sums.end() && std::get<Key>(entry->first) == key; ++entry) {
-            const auto load = [](const Sum& sum) { return std::pair{sum.wire, sum.operations}; };
-            const DeviceId own = std::get<DeviceId>(entry->first);
-            const DeviceId known = lowered.fold ? lowered.fold->representative(own) : own;
-            const bool is_first = entry == busiest;
-            if (is_first || load(entry->second) > load(busiest->second) ||
-                (load(entry->second) == load(busiest->second) && known < device)) {
-                busiest = entry;
-                device = known;
-            }
+            if (more(*entry, *busiest)) busiest = entry;
         }
+        const DeviceId device = known(*busiest);
         const Sum& sum = busiest->second;
         TrafficRow row{.axis = key.axis,
                        .operation = key.point_to_point ? "send" : std::string(name_of(key.kind)),

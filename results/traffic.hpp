@@ -35,6 +35,10 @@ struct TrafficRow {
     }
 };
 
+/// Adds what the collectives in chains (workloads/chain.hpp) carry to the links of a timeline of
+/// this program.
+void add_chain_traffic(const Lowered& lowered, Timeline& timeline);
+
 /// By axis, then operation.
 std::vector<TrafficRow> traffic(const Graph& graph, const Lowered& lowered,
                                 const Timeline& timeline);

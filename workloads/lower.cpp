@@ -204,7 +204,7 @@ class Writer {
     Result<Lowered> seal_program() {
         Result<Program> program = seal(std::move(draft_));
         if (!program) return tl::unexpected(program.error());
-        return Lowered{std::move(*program), std::move(labels_), {}, {}, false, {}, {}, {}, {}, 0};
+        return Lowered{.program = std::move(*program), .labels = std::move(labels_)};
     }
 
   private:
@@ -246,10 +246,8 @@ class Lowering {
             }
             find_lone_lanes();
         }
-        for (std::size_t i = 0; i < cursors.size(); ++i) {
-            flops_of_device_ = 0;
-            if (auto done = lower_device(cursors[i]); !done) return tl::unexpected(done.error());
-            flops_ += flops_of_device_ * static_cast<double>(counts_[i]);
+        for (Cursor& cursor : cursors) {
+            if (auto done = lower_device(cursor); !done) return tl::unexpected(done.error());
         }
         writer_.jitter(step_.jitter);
         for (const BackgroundFlow& flow : step_.background) {
@@ -259,7 +257,8 @@ class Lowering {
         }
         Result<Lowered> lowered = writer_.seal_program();
         if (!lowered) return lowered;
-        lowered->hardware_flops = flops_;
+        lowered->hardware_flops = flops_ * static_cast<double>(placement_.devices()) /
+                                  static_cast<double>(step_.split.pipeline);
         lowered->devices = std::move(devices_);
         lowered->counts = std::move(counts_);
         lowered->folded = fold_;
@@ -389,7 +388,9 @@ class Lowering {
             entry->second.segments = std::move(*made);
             if (action.kind == ActionKind::weight_gradient) continue;
             const bool forward = action.kind == ActionKind::forward;
-            message_over(cursor, forward ? about.stage : about.stage - 1, forward);
+            const auto message =
+                message_over(cursor, forward ? about.stage : about.stage - 1, forward);
+            if (message) note_traffic(*message, {send_lane(forward), Group::model});
         }
         auto made = bind(cursor, tail_of(cursor.seat.pipeline));
         if (!made) return tl::unexpected(made.error());
@@ -398,19 +399,16 @@ class Lowering {
     }
 
     Result<void> lower_device(Cursor& cursor) {
-        for (auto& [key, list] : cursor.bound) find_chains(lists_.at(key), list);
-        for (const Action& action : actions_of(cursor.seat.pipeline)) {
-            if (auto done = lower_action(cursor, action); !done) return done;
+        if (joins_) {
+            for (auto& [key, list] : cursor.bound) find_chains(lists_.at(key), list);
+        } else if (auto done = prepare(cursor); !done) {
+            return done;
         }
+        for (const Action& action : actions_of(cursor.seat.pipeline)) lower_action(cursor, action);
         const Compiled& tail = tail_of(cursor.seat.pipeline);
-        if (!joins_) {
-            auto made = bind(cursor, tail);
-            if (!made) return tl::unexpected(made.error());
-            cursor.bound_tail.segments = std::move(*made);
-        }
         emit(cursor, tail, cursor.bound_tail,
              {.stage = static_cast<std::uint16_t>(cursor.seat.pipeline)}, no_task);
-        flops_of_device_ += tail.flops;
+        if (cursor.replica == 0) flops_ += tail.flops;
         cursor.bound.clear();
         return {};
     }
@@ -606,7 +604,7 @@ class Lowering {
             const std::span<const DeviceId> parts = transfers_.parts(group);
             const auto place = std::lower_bound(parts.begin(), parts.end(), cursor.device);
             // One that waits for all is alone: so do its other members.
-            if (fold_ && !segment.waits_for_all) {
+            if (!segment.waits_for_all) {
                 note_traffic(*transfer, {lane_of(segment), segment.group});
             }
             bound[i] = {.exists = true,
@@ -619,6 +617,7 @@ class Lowering {
     }
 
     void note_traffic(TransferId transfer, std::pair<Lane, Group> lane) {
+        if (!fold_) return;
         const auto [entry, is_new] = traffic_.try_emplace(transfer);
         if (is_new) entry->second = {lane, transfers_.ports(transfer)};
     }
@@ -664,15 +663,9 @@ class Lowering {
 
     // ---- Tasks
 
-    Result<void> lower_action(Cursor& cursor, const Action& action) {
+    void lower_action(Cursor& cursor, const Action& action) {
         const StageAction about = about_of(cursor, action);
         const Compiled& list = list_of(about);
-        const auto [known, is_new] = cursor.bound.try_emplace(key_of(about));
-        if (is_new) {
-            auto made = bind(cursor, list);
-            if (!made) return tl::unexpected(made.error());
-            known->second.segments = std::move(*made);
-        }
         const bool forward = action.kind == ActionKind::forward;
         const bool passes_on = action.kind != ActionKind::weight_gradient;
         const Label label{.pass = forward ? Pass::forward : Pass::backward,
@@ -684,13 +677,12 @@ class Lowering {
             const std::int64_t from = forward ? about.stage - 1 : about.stage;
             received = receive(cursor, from, forward, label);
         }
-        emit(cursor, list, known->second, label, received);
-        flops_of_device_ += list.flops;
+        emit(cursor, list, cursor.bound.at(key_of(about)), label, received);
+        if (cursor.replica == 0) flops_ += list.flops;
         if (passes_on) {
             const std::int64_t to = forward ? about.stage : about.stage - 1;
             send(cursor, to, forward, label);
         }
-        return {};
     }
 
     void emit(Cursor& cursor, const Compiled& compiled, const BoundList& list, const Label& label,
@@ -820,33 +812,32 @@ class Lowering {
         return task;
     }
 
-    // What `send` will send, if it will.
-    void message_over(const Cursor& cursor, std::int64_t boundary, bool forward) {
-        if (boundary < 0 || boundary >= boundaries_) return;
+    static Lane send_lane(bool forward) {
+        return forward ? Lane::send_forward : Lane::send_backward;
+    }
+
+    // What is sent over this boundary; nothing where `receive` has no task.
+    std::optional<TransferId> message_over(const Cursor& cursor, std::int64_t boundary,
+                                           bool forward) {
+        if (boundary < 0 || boundary >= boundaries_) return std::nullopt;
         const DeviceId receiver = neighbour(cursor, forward ? boundary + 1 : boundary);
-        if (receiver == cursor.device) return;
-        note_traffic(transfers_.message(cursor.device, receiver, pipeline_message_bytes(step_)),
-                     {forward ? Lane::send_forward : Lane::send_backward, Group::model});
+        if (receiver == cursor.device) return std::nullopt;
+        return transfers_.message(cursor.device, receiver, pipeline_message_bytes(step_));
     }
 
     void send(Cursor& cursor, std::int64_t boundary, bool forward, Label label) {
-        if (boundary < 0 || boundary >= boundaries_) return;
-        const DeviceId receiver = neighbour(cursor, forward ? boundary + 1 : boundary);
-        if (receiver == cursor.device) return;
-        const auto lane =
-            static_cast<std::size_t>(forward ? Lane::send_forward : Lane::send_backward);
-        const Bytes bytes = pipeline_message_bytes(step_);
+        const auto message = message_over(cursor, boundary, forward);
+        if (!message) return;
+        const auto lane = static_cast<std::size_t>(send_lane(forward));
         label.axis = Axis::pipeline;
-        const TransferId message = transfers_.message(cursor.device, receiver, bytes);
-        if (fold_) note_traffic(message, {static_cast<Lane>(lane), Group::model});
         after_.assign(1, cursor.chain);
         const TaskId task =
-            writer_.label(writer_.draft().send(cursor.streams[lane], message, after_), label);
+            writer_.label(writer_.draft().send(cursor.streams[lane], *message, after_), label);
         cursor.last[lane] = task;
         if (step_.point_to_point == PointToPoint::blocking) cursor.pending_send = task;
         Writer::Halves& pair = halves(cursor, boundary, forward, label);
         pair.send = task;
-        writer_.meet(pair, bytes);
+        writer_.meet(pair, pipeline_message_bytes(step_));
     }
 
     const TrainingStep& step_;
@@ -876,7 +867,7 @@ class Lowering {
     IdVector<GroupId, Calls> calls_;
     std::vector<TaskId> after_, tickets_;
     std::map<TransferId, Traffic> traffic_;  // where folded
-    double flops_of_device_ = 0, flops_ = 0;
+    double flops_ = 0;                       // of one device of each pipeline rank
 };
 
 }  // namespace
@@ -915,19 +906,6 @@ Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding fold
     }
     if (lowered) lowered->fold = alike;
     return lowered;
-}
-
-void add_chain_traffic(const Lowered& lowered, Timeline& timeline) {
-    for (const Label& label : lowered.labels) {
-        if (label.chain == Label::none) continue;
-        for (const Chain::Collectives& called : lowered.chains[label.chain].collectives) {
-            const Transfer& transfer = lowered.program.transfers()[called.transfer];
-            for (const LinkUse& use : transfer.uses) {
-                timeline.carried[use.link] += use.bytes * called.calls;
-                timeline.busy[use.link] += transfer.alone * called.calls;
-            }
-        }
-    }
 }
 
 Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& shape,

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sim/program.hpp"
-#include "sim/timeline.hpp"
 #include "topology/graph.hpp"
 #include "workloads/chain.hpp"
 #include "workloads/fold.hpp"
@@ -51,14 +50,14 @@ struct Label {
 struct Lowered {
     Program program;
     IdVector<TaskId, Label> labels;
-    std::vector<DeviceId> devices;      // that have tasks, in order
-    std::vector<std::int64_t> counts;   // how many each stands for, itself included
-    bool folded = false;                // some stand for others
-    std::optional<Fold> fold;           // classes of like devices, folded or not
-    std::vector<CollectiveKind> kinds;  // of each transfer that is a collective
-    std::vector<Chain> chains;
-    std::vector<std::string> refusals;  // why auto chose where an algorithm was given
-    double hardware_flops = 0;          // of the whole step on all devices, recomputation included
+    std::vector<DeviceId> devices = {};      // that have tasks, in order
+    std::vector<std::int64_t> counts = {};   // how many each stands for, itself included
+    bool folded = false;                     // some stand for others
+    std::optional<Fold> fold = {};           // classes of like devices, folded or not
+    std::vector<CollectiveKind> kinds = {};  // of each transfer that is a collective
+    std::vector<Chain> chains = {};
+    std::vector<std::string> refusals = {};  // why auto chose where an algorithm was given
+    double hardware_flops = 0;               // of all devices, recomputation included
 };
 
 /// A kernel; not the host's time, which takes a stream of its own.
@@ -84,9 +83,6 @@ enum class Detail : std::uint8_t { operations, chains };
 /// collective's algorithm does not do what the step needs, or if a time leaves the clock's range.
 Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding folding = Folding::none,
                       Detail detail = Detail::operations);
-
-/// Adds what the collectives in chains carry to the links of a timeline of this program.
-void add_chain_traffic(const Lowered& lowered, Timeline& timeline);
 
 /// A bare pipeline: the schedule's actions with the given times on the devices 0 .. ranks - 1, and
 /// messages of zero bytes between neighbouring stages. For curves of schedules.
