@@ -85,7 +85,9 @@ Result<void> join_fabric(const ClusterShape& cluster, std::span<const VertexId> 
 /// See Graph::blocks.
 std::vector<std::uint32_t> blocks_of(const ClusterShape& cluster) {
     const auto inside = [](const Fabric& fabric, std::uint32_t endpoints) {
-        return fabric.shape->blocks(endpoints, fabric.parameters);
+        const Shape& shape = *fabric.shape;
+        return shape.blocks ? shape.blocks(endpoints, fabric.parameters)
+                            : std::vector<std::uint32_t>{};
     };
     const std::uint32_t node = cluster.devices_per_node;
     if (cluster.node && node > 1 && inside(*cluster.node, node) != std::vector{node}) return {};

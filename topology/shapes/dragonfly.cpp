@@ -114,12 +114,6 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-/// Links between routers are shared by all of their endpoints.
-std::vector<std::uint32_t> blocks(std::uint32_t /*endpoints*/,
-                                  const ShapeParameters& /*parameters*/) {
-    return {};
-}
-
 }  // namespace
 
 extern const Shape dragonfly_shape;
@@ -129,7 +123,7 @@ constinit const Shape dragonfly_shape{
     .picture = picture,
     .parameters = takes,
     .direct = false,
-    .blocks = blocks,
+    .blocks = nullptr,  // links between routers are shared by all of their endpoints
     .build = build};
 
 }  // namespace fourfold

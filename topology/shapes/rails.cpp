@@ -79,12 +79,6 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-/// Devices of one rail and of two are not alike.
-std::vector<std::uint32_t> blocks(std::uint32_t /*endpoints*/,
-                                  const ShapeParameters& /*parameters*/) {
-    return {};
-}
-
 }  // namespace
 
 extern const Shape rails_shape;
@@ -94,7 +88,7 @@ constinit const Shape rails_shape{
     .picture = picture,
     .parameters = takes,
     .direct = false,
-    .blocks = blocks,
+    .blocks = nullptr,  // devices of one rail and of two are not alike
     .build = build};
 
 }  // namespace fourfold

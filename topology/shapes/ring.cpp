@@ -21,12 +21,6 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-/// Neighbours and others are not alike, and links in between are shared.
-std::vector<std::uint32_t> blocks(std::uint32_t /*endpoints*/,
-                                  const ShapeParameters& /*parameters*/) {
-    return {};
-}
-
 }  // namespace
 
 extern const Shape ring_shape;
@@ -36,7 +30,7 @@ constinit const Shape ring_shape{
     .picture = picture,
     .parameters = {},
     .direct = true,
-    .blocks = blocks,
+    .blocks = nullptr,  // neighbours and others are not alike, and links in between are shared
     .build = build};
 
 }  // namespace fourfold

@@ -67,12 +67,6 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-/// All that leaves a site shares a link.
-std::vector<std::uint32_t> blocks(std::uint32_t /*endpoints*/,
-                                  const ShapeParameters& /*parameters*/) {
-    return {};
-}
-
 }  // namespace
 
 extern const Shape sites_shape;
@@ -81,7 +75,7 @@ constinit const Shape sites_shape{.name = "sites",
                                   .picture = picture,
                                   .parameters = takes,
                                   .direct = false,
-                                  .blocks = blocks,
+                                  .blocks = nullptr,  // all that leaves a site shares a link
                                   .build = build};
 
 }  // namespace fourfold

@@ -65,12 +65,6 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-/// Neighbours and others are not alike, and links in between are shared.
-std::vector<std::uint32_t> blocks(std::uint32_t /*endpoints*/,
-                                  const ShapeParameters& /*parameters*/) {
-    return {};
-}
-
 }  // namespace
 
 extern const Shape torus_shape;
@@ -80,7 +74,7 @@ constinit const Shape torus_shape{
     .picture = picture,
     .parameters = takes,
     .direct = true,
-    .blocks = blocks,
+    .blocks = nullptr,  // neighbours and others are not alike, and links in between are shared
     .build = build};
 
 }  // namespace fourfold
