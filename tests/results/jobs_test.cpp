@@ -39,17 +39,6 @@ std::vector<JobEvaluation> together(const std::vector<Job>& jobs, const Graph& g
     return std::move(*made);
 }
 
-// 0 and 1 are joined to 2 and 3 by one trunk.
-Graph trunk() {
-    return graph_of(R"(
-        a -- sw0: 25 GB/s, 0 us
-        b -- sw0: 25 GB/s, 0 us
-        sw0 -- sw1: 25 GB/s, 0 us
-        sw1 -- c: 25 GB/s, 0 us
-        sw1 -- d: 25 GB/s, 0 us
-    )");
-}
-
 }  // namespace
 
 TEST_CASE("what jitters alone jitters alike beside others") {
@@ -93,7 +82,7 @@ TEST_CASE("two jobs whose gradients cross one trunk take twice as long for them"
         job.step.overlap_gradients = false;
         job.step.algorithm = *find_algorithm("ring");
     }
-    const Graph graph = trunk();
+    const Graph graph = graph_of(trunk);
     const auto fluid = together(jobs, graph, LinkModel::flows);
     for (const JobEvaluation& job : fluid) {
         const Duration reduce = job.alone - 3_ms;
@@ -129,7 +118,7 @@ TEST_CASE("a job alone is what a scenario of its own would be") {
 TEST_CASE("a short job slows a long one only while it runs") {
     std::vector<Job> jobs{data_job("long", {0, 2}), data_job("short", {1, 3})};
     set_micro_batches(jobs[0].step, 40);
-    const Graph graph = trunk();
+    const Graph graph = graph_of(trunk);
     for (const LinkModel links : both) {
         const auto made = together(jobs, graph, links);
         CHECK(made[0].evaluation.measures.step_time >= made[0].alone);
@@ -139,7 +128,7 @@ TEST_CASE("a short job slows a long one only while it runs") {
 
 TEST_CASE("background is on the links whether a job is alone or not") {
     std::vector<Job> jobs{data_job("a", {0, 2}), data_job("b", {1, 3})};
-    const Graph graph = trunk();
+    const Graph graph = graph_of(trunk);
     const auto quiet = together(jobs, graph, LinkModel::flows);
     jobs[0].step.background = {
         {.from = DeviceId{0}, .to = DeviceId{2}, .bytes = 1_MiB, .every = 1_us}};

@@ -12,15 +12,6 @@ namespace {
 constexpr LinkModel both[] = {LinkModel::flows, LinkModel::messages};
 constexpr std::int64_t ms = 1'000'000'000;
 
-// a and b send over one trunk to c and d: 1e9 B alone take 40 ms.
-const std::string trunk = R"(
-    a -- sw0: 25 GB/s, 0 us
-    b -- sw0: 25 GB/s, 0 us
-    sw0 -- sw1: 25 GB/s, 0 us
-    sw1 -- c: 25 GB/s, 0 us
-    sw1 -- d: 25 GB/s, 0 us
-)";
-
 std::int64_t end(const Timeline& timeline, std::size_t passage) {
     return ps(timeline.passages.at(passage).end);
 }

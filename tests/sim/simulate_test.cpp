@@ -16,15 +16,6 @@ constexpr LinkModel both[] = {LinkModel::flows, LinkModel::messages};
 constexpr std::int64_t ms = 1'000'000'000;
 constexpr std::int64_t second = 1'000 * ms;
 
-// a and b send over one trunk to c and d.
-const std::string trunk = R"(
-    a -- sw0: 25 GB/s, 0 us
-    b -- sw0: 25 GB/s, 0 us
-    sw0 -- sw1: 25 GB/s, 0 us
-    sw1 -- c: 25 GB/s, 0 us
-    sw1 -- d: 25 GB/s, 0 us
-)";
-
 TEST_CASE("a message frees its sender when it is served and arrives a latency later") {
     // 2^20 B / 25e9 B/s = 41.94304 us; and 5 us.
     for (const LinkModel links : both) {

@@ -15,6 +15,15 @@
 
 namespace fourfold {
 
+/// a and b are joined to c and d by one trunk: 1e9 B alone take 40 ms. For graph_of.
+inline constexpr const char* trunk = R"(
+    a -- sw0: 25 GB/s, 0 us
+    b -- sw0: 25 GB/s, 0 us
+    sw0 -- sw1: 25 GB/s, 0 us
+    sw1 -- c: 25 GB/s, 0 us
+    sw1 -- d: 25 GB/s, 0 us
+)";
+
 /// "a -> b: 25 GB/s, 5 us" a line, or "a -- b: ..." for both directions. Names that begin with "sw"
 /// are switches, others devices, numbered as they come.
 inline Graph graph_of(const std::string& text, const Routing& routing = {}) {
