@@ -74,7 +74,7 @@ ActivityId FlowLinks::begin(TransferId transfer_id, std::uint32_t subject, doubl
         .remaining = Wide{alone.count()} << 48,
         .speed = MaxMin::full_speed,
         .updated = now,
-        .end = run_.queue.push(run_.after(alone), {activity_end, id.value}),
+        .end = run_.queue.push_cancellable(run_.after(alone), {activity_end, id.value}),
     };
     for (const LinkUse& use : uses_of(transfer)) {
         LinkState& link = links_[use.link];
@@ -154,7 +154,7 @@ void FlowLinks::set_speed(ActivityId id, std::int64_t speed) {
     const Duration rest{left > duration_limit.count() ? duration_limit.count()
                                                       : static_cast<std::int64_t>(left)};
     run_.queue.cancel(activity.end);
-    activity.end = run_.queue.push(run_.after(rest), {activity_end, id.value});
+    activity.end = run_.queue.push_cancellable(run_.after(rest), {activity_end, id.value});
     note_rate(activity, speed);
 }
 

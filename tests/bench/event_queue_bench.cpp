@@ -4,6 +4,9 @@
 //
 // Both queues get the same events and must return them in the same order, equal times in the order
 // in which they were pushed: for that the priority queue compares a sequence number too.
+//
+// `reschedule` gives eight pending events another time before each such pair, as when links are
+// shared anew. The priority queue keeps their old times and drops them when they come.
 
 #include <benchmark/benchmark.h>
 
@@ -22,6 +25,7 @@ namespace fourfold {
 namespace {
 
 struct RadixQueue {
+    explicit RadixQueue(std::uint32_t /*subjects*/) {}
     EventQueue queue;
 
     void push(Time at, std::uint32_t subject) { queue.push(at, {0, subject}); }
@@ -41,6 +45,7 @@ struct PriorityQueue {
             return time != other.time ? time > other.time : sequence > other.sequence;
         }
     };
+    explicit PriorityQueue(std::uint32_t /*subjects*/) {}
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     std::uint64_t pushed = 0;
 
@@ -50,6 +55,46 @@ struct PriorityQueue {
         queue.pop();
         return {entry.time, entry.event.subject};
     }
+};
+
+class ReschedulingRadixQueue {
+  public:
+    explicit ReschedulingRadixQueue(std::uint32_t subjects)
+        : radix_(subjects), handles_(subjects) {}
+
+    void push(Time at, std::uint32_t subject) {
+        handles_[subject] = radix_.queue.push_cancellable(at, {0, subject});
+    }
+    void reschedule(Time at, std::uint32_t subject) {
+        radix_.queue.cancel(handles_[subject]);
+        push(at, subject);
+    }
+    std::pair<Time, std::uint32_t> pop() { return radix_.pop(); }
+
+  private:
+    RadixQueue radix_;
+    std::vector<EventQueue::Handle> handles_;
+};
+
+class ReschedulingPriorityQueue {
+  public:
+    explicit ReschedulingPriorityQueue(std::uint32_t subjects)
+        : priority_(subjects), last_(subjects) {}
+
+    void push(Time at, std::uint32_t subject) {
+        last_[subject] = priority_.pushed;
+        priority_.push(at, subject);
+    }
+    void reschedule(Time at, std::uint32_t subject) { push(at, subject); }
+    std::pair<Time, std::uint32_t> pop() {
+        auto& queue = priority_.queue;
+        while (queue.top().sequence != last_[queue.top().event.subject]) queue.pop();
+        return priority_.pop();
+    }
+
+  private:
+    PriorityQueue priority_;
+    std::vector<std::uint64_t> last_;  // of each subject, the sequence number that counts
 };
 
 // How far ahead events are pushed while a training step is simulated: what becomes ready at once;
@@ -82,20 +127,25 @@ std::vector<Duration> training_mix() {
     return mix;
 }
 
-template <class Queue>
+template <class Queue, int reschedules>
 class Hold {
   public:
-    Hold(const std::vector<Duration>& mix, std::uint32_t pending) : mix_(mix) {
+    Hold(const std::vector<Duration>& mix, std::uint32_t pending)
+        : mix_(mix), pending_(pending), queue_(pending) {
         for (std::uint32_t subject = 0; subject < pending; ++subject) {
             queue_.push(Time(next()), subject);
         }
     }
 
-    /// Returns: nanoseconds of CPU time per pair of pop and push.
+    /// Returns: nanoseconds of CPU time per pair of pop and push, with what precedes it.
     double run(std::int64_t pairs) {
         const double begin = cpu_seconds();
         for (std::int64_t i = 0; i < pairs; ++i) {
+            if constexpr (reschedules > 0) {
+                for (int k = 0; k < reschedules; ++k) queue_.reschedule(now_ + next(), any());
+            }
             const auto [now, subject] = queue_.pop();
+            now_ = now;
             order_ = order_ * 1'099'511'628'211U + subject;
             queue_.push(now + next(), subject);
         }
@@ -107,19 +157,24 @@ class Hold {
 
   private:
     Duration next() { return mix_[at_++ % mix_.size()]; }
+    std::uint32_t any() { return static_cast<std::uint32_t>(random_()) % pending_; }
 
     const std::vector<Duration>& mix_;  // the benchmark's
+    std::uint32_t pending_;
     std::size_t at_ = 0;
+    std::minstd_rand random_;
+    Time now_{};
     std::uint64_t order_ = 0;
     Queue queue_;
 };
 
-void hold(benchmark::State& state) {
-    constexpr std::int64_t pairs = std::int64_t{1} << 18;
+template <class Radix, class Priority, int reschedules>
+void compare(benchmark::State& state) {
+    constexpr std::int64_t pairs = (std::int64_t{1} << 18) / (1 + reschedules);
     const std::vector<Duration> mix = training_mix();
     const auto pending = static_cast<std::uint32_t>(state.range(0));
-    Hold<RadixQueue> radix(mix, pending);
-    Hold<PriorityQueue> priority(mix, pending);
+    Hold<Radix, reschedules> radix(mix, pending);
+    Hold<Priority, reschedules> priority(mix, pending);
     // Until the pending events are spread as they stay.
     radix.run(3 * state.range(0));
     priority.run(3 * state.range(0));
@@ -137,9 +192,20 @@ void hold(benchmark::State& state) {
     state.counters["priority_queue_ns"] = priority_ns;
     state.counters["ratio"] = priority_ns / radix_ns;
 }
+
+void hold(benchmark::State& state) { compare<RadixQueue, PriorityQueue, 0>(state); }
+void reschedule(benchmark::State& state) {
+    compare<ReschedulingRadixQueue, ReschedulingPriorityQueue, 8>(state);
+}
 BENCHMARK(hold)
     ->RangeMultiplier(10)
     ->Range(100, 1'000'000)
+    ->Iterations(20)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(reschedule)
+    ->RangeMultiplier(10)
+    ->Range(100, 100'000)
     ->Iterations(20)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);

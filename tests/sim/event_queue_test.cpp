@@ -33,16 +33,32 @@ TEST_CASE("equal times come out in the order they were pushed, whenever they wer
     CHECK(queue.empty());
 }
 
-TEST_CASE("looking for the minimum changes nothing") {
+TEST_CASE("looking whether the instant is over does not end it") {
     EventQueue queue;
     queue.push(at(5'000'000), {0, 1});
-    CHECK(queue.min_time() == at(5'000'000));
+    CHECK(queue.instant_drained());
     CHECK(queue.now() == at(0));
-    queue.push(at(4'999'999), {0, 2});  // earlier than what was looked at
-    CHECK(queue.min_time() == at(4'999'999));
+    queue.push(at(4'999'999), {0, 2});  // earlier than what was there
     CHECK(pop_next(queue) == 2);
-    CHECK(queue.min_time() == at(5'000'000));
+    CHECK(queue.instant_drained());
     CHECK(queue.now() == at(4'999'999));
+    queue.push(at(4'999'999), {0, 3});  // in the instant that seemed over
+    CHECK(pop_next(queue) == 3);
+    CHECK(pop_next(queue) == 1);
+}
+
+TEST_CASE("time passes over instants whose events were all cancelled") {
+    EventQueue queue;
+    const EventQueue::Handle same = queue.push_cancellable(at(0), {0, 1});
+    const EventQueue::Handle near = queue.push_cancellable(at(10), {0, 2});
+    const EventQueue::Handle far = queue.push_cancellable(at(70'000), {0, 3});
+    queue.push(at(70'001), {0, 4});
+    for (const EventQueue::Handle handle : {same, near, far}) queue.cancel(handle);
+    CHECK(queue.size() == 1);
+    CHECK(queue.instant_drained());
+    CHECK(pop_next(queue) == 4);
+    CHECK(queue.now() == at(70'001));
+    CHECK(queue.empty());
 }
 
 TEST_CASE("the queue holds times up to the clock's limit") {
@@ -68,6 +84,7 @@ TEST_CASE("in any mixture of push, pop and cancel the order is that of a sorted 
             Pending::iterator place;
         };
         std::map<std::uint32_t, Entry> live;
+        const auto can_be_cancelled = [](std::uint32_t subject) { return subject % 4 != 0; };
         std::uint32_t next = 0;
         std::size_t wrong = 0;
         for (int round = 0; round < 100'000; ++round) {
@@ -81,22 +98,34 @@ TEST_CASE("in any mixture of push, pop and cancel the order is that of a sorted 
                         ? pending.begin()->first
                         : std::min(now + (random() % 8 == 0 ? 0 : distance % (1 << 30)),
                                    duration_limit.count() - 1);
-                live[next] = {queue.push(at(time), {7, next}), pending.emplace(time, next)};
+                live[next].place = pending.emplace(time, next);
+                if (can_be_cancelled(next)) {
+                    live[next].handle = queue.push_cancellable(at(time), {7, next});
+                } else {
+                    queue.push(at(time), {7, next});
+                }
                 ++next;
             } else if (choice < 7) {
                 auto victim = live.lower_bound(static_cast<std::uint32_t>(random() % next));
                 if (victim == live.end()) victim = live.begin();
+                if (!can_be_cancelled(victim->first)) continue;
                 queue.cancel(victim->second.handle);
                 pending.erase(victim->second.place);
                 live.erase(victim);
             } else {
-                wrong += queue.min_time() == at(pending.begin()->first) ? 0 : 1;
                 if (queue.instant_drained()) queue.advance();
                 const Event event = queue.pop();
-                wrong += event.kind == 7 && event.subject == pending.begin()->second ? 0 : 1;
                 wrong += queue.now() == at(pending.begin()->first) ? 0 : 1;
+                const auto first =
+                    std::find_if(pending.begin(), pending.end(), [&](const auto& waiting) {
+                        return can_be_cancelled(waiting.second) == can_be_cancelled(event.subject);
+                    });
+                const bool is_right = event.kind == 7 && first != pending.end() &&
+                                      first->first == pending.begin()->first &&
+                                      first->second == event.subject;
+                REQUIRE(is_right);
                 live.erase(event.subject);
-                pending.erase(pending.begin());
+                pending.erase(first);
             }
             wrong += queue.size() == pending.size() ? 0 : 1;
         }
