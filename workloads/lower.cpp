@@ -484,8 +484,16 @@ class Lowering {
 
     // ---- Lists, prepared once
 
-    static ListKey key_of(const StageAction& action) {
-        return {action.stage, action.kind, action.first, action.last};
+    [[nodiscard]] ListKey key_of(const StageAction& action) const {
+        return {listed_stage(action), action.kind, action.first, action.last};
+    }
+
+    // The first stage with the same list. The first forward may gather the parameters of layers by
+    // their numbers.
+    [[nodiscard]] std::int64_t listed_stage(const StageAction& action) const {
+        const bool is_inner = !has_embedding(step_, action.stage) && !has_head(step_, action.stage);
+        const bool has_numbers = action.first && action.kind == ActionKind::forward;
+        return is_inner && !has_numbers && step_.stage_layers.empty() ? 1 : action.stage;
     }
 
     [[nodiscard]] StageAction about_of(const Cursor& cursor, const Action& action) const {
