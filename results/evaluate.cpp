@@ -7,6 +7,7 @@
 
 #include "results/doubts.hpp"
 #include "sim/audit.hpp"
+#include "topology/uplinks.hpp"
 
 namespace fourfold {
 namespace {
@@ -16,14 +17,22 @@ struct UnusedLinks {
     LinkId example{};
 };
 
-// In a folded run a device's ports stand for those of the devices that it stands for; links between
-// switches carry something for all or for none.
+// In a folded run a device's ports stand for those of the devices that it stands for, and a block's
+// uplinks for those of the blocks that it stands for.
 UnusedLinks unused_links(const Graph& graph, const Evaluation& evaluation) {
     const std::vector<DeviceId>& simulated = evaluation.lowered.devices;
+    const Uplinks uplinks(graph);
     const auto weight = [&](LinkId link) -> std::int64_t {
         const Vertex& from = graph[graph[link].from];
         const Vertex& to = graph[graph[link].to];
-        if (!evaluation.lowered.folded || (!from.is_device && !to.is_device)) return 1;
+        if (!evaluation.lowered.folded) return 1;
+        if (const auto uplink = uplinks.of(link)) {
+            const std::uint64_t size = graph.blocks()[uplink->level];
+            if (uplink->block * size >= evaluation.measures.devices) return 1;
+            const auto& blocks = evaluation.lowered.fold->blocks[uplink->level];
+            const auto found = blocks.find(uplink->block);
+            return found == blocks.end() ? 0 : found->second;
+        }
         const DeviceId device = from.is_device ? from.device : to.device;
         if (device.value >= evaluation.measures.devices) return 1;
         const auto found = std::ranges::lower_bound(simulated, device);

@@ -113,7 +113,7 @@ void add_chain_traffic(const Lowered& lowered, Timeline& timeline) {
         for (const Chain::Collectives& called : lowered.chains[label.chain].collectives) {
             const Transfer& transfer = lowered.program.transfers()[called.transfer];
             for (const LinkUse& use : transfer.uses) {
-                timeline.carried[use.link] += use.bytes * called.calls;
+                timeline.carried[use.link] += use.bytes * use.copies * called.calls;
                 timeline.busy[use.link] += transfer.alone * called.calls;
             }
         }

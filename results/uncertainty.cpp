@@ -74,7 +74,7 @@ double variance_of_model(const TrainingStep& step, const Graph& graph) {
 
 std::optional<Duration> step_time_of(const TrainingStep& step, const Graph& graph, bool fold) {
     const Result<Lowered> lowered =
-        lower(step, graph, fold ? Folding::always : Folding::none, Detail::chains);
+        lower(step, graph, fold ? Folding::exact : Folding::none, Detail::chains);
     if (!lowered) return std::nullopt;
     const Result<Timeline> timeline = simulate(graph, lowered->program, {});
     if (!timeline) return std::nullopt;

@@ -268,7 +268,7 @@ void read_graph(Fields& cluster, const Catalog& catalog, ClusterSection& section
 void note_odd(const Link& link, GraphDraft& draft) {
     const Vertex& from = draft.vertices[link.from.value];
     const Vertex& to = draft.vertices[link.to.value];
-    if (!from.is_device && !to.is_device) draft.blocks.clear();
+    if (!from.is_device && !to.is_device) draft.blocks = {};
     for (const Vertex* end : {&from, &to}) {
         if (end->is_device) draft.odd.push_back(end->device);
     }
@@ -299,7 +299,7 @@ std::vector<LinkChange> slow_down(GraphDraft& draft, const std::vector<SlowLink>
     std::erase_if(draft.links, [&](const Link& link) {
         const SlowLink* change = change_of(link);
         const bool is_gone = change != nullptr && change->bandwidth == 0 && !change->at;
-        if (is_gone) draft.blocks.clear();
+        if (is_gone) draft.blocks = {};
         return is_gone;
     });
     for (const LinkId id : ids<LinkId>(draft.links.size())) {
@@ -308,7 +308,7 @@ std::vector<LinkChange> slow_down(GraphDraft& draft, const std::vector<SlowLink>
         if (change == nullptr) continue;
         if (change->at) {
             changes.push_back({id, Time(*change->at), change->bandwidth});
-            draft.blocks.clear();
+            draft.blocks = {};
             continue;
         }
         const double rate = static_cast<double>(link.spec.bandwidth.value) * change->bandwidth;

@@ -191,7 +191,8 @@ class Auditor {
                 (static_cast<long double>(rate.speed) - activity.speed) / full;
             activity.speed = static_cast<long double>(rate.speed);
             for (const LinkUse& use : about.uses) {
-                load[use.link] += change * static_cast<long double>(use.bytes.value) / alone;
+                const Bytes bytes = use.bytes * use.copies;
+                load[use.link] += change * static_cast<long double>(bytes.value) / alone;
                 touched.push_back(use.link);
             }
             if (rate.speed == 0) {
@@ -246,7 +247,7 @@ class Auditor {
             work_[link] += static_cast<long double>(bytes.value) * stretch;
         };
         const auto add_fluid = [&](const Transfer& about, double stretch) {
-            for (const LinkUse& use : about.uses) add(use.link, use.bytes, stretch);
+            for (const LinkUse& use : about.uses) add(use.link, use.bytes * use.copies, stretch);
         };
         const auto add_message = [&](const Transfer& sent, double stretch) {
             if (links_ == LinkModel::flows) {

@@ -95,7 +95,7 @@ void FlowLinks::end(ActivityId id) {
     const Activity& activity = activities_[id];
     for (const LinkUse& use : uses_of(run_.program.transfers()[activity.transfer])) {
         LinkState& link = links_[use.link];
-        run_.timeline.carried[use.link] += use.bytes;
+        run_.timeline.carried[use.link] += use.bytes * use.copies;
         if (--link.carrying == 0) run_.timeline.busy[use.link] += run_.queue.now() - link.since;
     }
     note_rate(activity, 0);

@@ -65,9 +65,10 @@ ActivityKindId MaxMin::add_kind(Duration alone, Bytes stream, std::span<const Li
     const Wide time = alone.count();
     for (const LinkUse& use : uses) {
         const Wide demand = ceil_ratio(use.bytes.value * level_scale, time);
+        const Wide weight = ceil_ratio(Wide{use.bytes.value} << 32, stream.value);
         FOURFOLD_CHECK(demand <= links_[use.link].capacity,
                        "a transfer alone would be faster than its link {}", use.link.value);
-        uses_.push_back({use.link, demand, ceil_ratio(Wide{use.bytes.value} << 32, stream.value)});
+        uses_.push_back({use.link, use.copies * demand, use.copies * weight});
     }
     return kinds_.push_back({ceil_ratio(stream.value * level_scale, time), first, uses_.size()});
 }

@@ -38,7 +38,7 @@ class MaxMin {
     explicit MaxMin(const IdVector<LinkId, BytesPerSecond>& rates);
 
     /// Requires: a time and a stream above zero, and no link that is slower than the bytes on it
-    /// in that time; any, if there are no uses.
+    /// in that time; any, if there are no uses. Copies run at the same speed.
     ActivityKindId add_kind(Duration alone, Bytes stream, std::span<const LinkUse> uses);
 
     /// At full speed until the next solve. Ids of activities that have ended are given again.

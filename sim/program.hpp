@@ -49,6 +49,9 @@ struct Stream {
 struct LinkUse {
     LinkId link;
     Bytes bytes{};
+    /// How many transfers like it, at the same time, put as much there; only this one is simulated.
+    /// Fluid links carry them all.
+    std::int64_t copies = 1;
 };
 
 /// The members of collectives and the whole-message paths between those that exchange.

@@ -83,15 +83,14 @@ Result<void> join_fabric(const ClusterShape& cluster, std::span<const VertexId> 
 }
 
 /// See Graph::blocks.
-std::vector<std::uint32_t> blocks_of(const ClusterShape& cluster) {
+Blocks blocks_of(const ClusterShape& cluster) {
     const auto inside = [](const Fabric& fabric, std::uint32_t endpoints) {
         const Shape& shape = *fabric.shape;
-        return shape.blocks ? shape.blocks(endpoints, fabric.parameters)
-                            : std::vector<std::uint32_t>{};
+        return shape.blocks ? shape.blocks(endpoints, fabric.parameters) : Blocks{};
     };
     const std::uint32_t node = cluster.devices_per_node;
-    if (cluster.node && node > 1 && inside(*cluster.node, node) != std::vector{node}) return {};
-    std::vector<std::uint32_t> blocks{node};
+    Blocks blocks{.sizes = {node}};
+    if (cluster.node && node > 1 && inside(*cluster.node, node).sizes != blocks.sizes) return {};
     if (cluster.fabric && cluster.nodes > 1) {
         if (cluster.fabric->shape->direct) return {};
         const auto fabric = inside(*cluster.fabric, cluster.nodes * node);
@@ -99,8 +98,9 @@ std::vector<std::uint32_t> blocks_of(const ClusterShape& cluster) {
         const auto nested = [node](std::uint32_t leaf) {
             return leaf % node == 0 || node % leaf == 0;
         };
-        if (fabric.empty() || !std::ranges::all_of(fabric, nested)) return {};
-        blocks.insert(blocks.end(), fabric.begin(), fabric.end());
+        if (fabric.sizes.empty() || !std::ranges::all_of(fabric.sizes, nested)) return {};
+        blocks.sizes.insert(blocks.sizes.end(), fabric.sizes.begin(), fabric.sizes.end());
+        blocks.share_uplinks = fabric.share_uplinks;
     }
     return blocks;
 }

@@ -195,7 +195,8 @@ Graph with_rates(const Graph& graph, double within, double across) {
     GraphDraft draft;
     draft.vertices.assign(graph.vertices().begin(), graph.vertices().end());
     draft.links.assign(graph.links().begin(), graph.links().end());
-    draft.blocks.assign(graph.blocks().begin(), graph.blocks().end());
+    draft.blocks.sizes.assign(graph.blocks().begin(), graph.blocks().end());
+    draft.blocks.share_uplinks = graph.shares_uplinks();
     draft.odd.assign(graph.odd().begin(), graph.odd().end());
     draft.devices = static_cast<std::uint32_t>(graph.devices().size());
     draft.routing = graph.routing();

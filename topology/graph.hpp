@@ -51,13 +51,19 @@ struct Routing {
     friend bool operator==(const Routing&, const Routing&) = default;
 };
 
+/// How alike the devices are.
+struct Blocks {
+    std::vector<std::uint32_t> sizes;  // see Graph::blocks
+    bool share_uplinks = false;        // see Graph::shares_uplinks
+};
+
 /// A graph being described. Names must be unique; `seal` says which is not.
 struct GraphDraft {
     std::vector<Vertex> vertices;
     std::vector<Link> links;
     std::uint32_t devices = 0;
-    std::vector<std::uint32_t> blocks;  // see Graph::blocks
-    std::vector<DeviceId> odd;          // see Graph::odd
+    Blocks blocks;
+    std::vector<DeviceId> odd;  // see Graph::odd
     Routing routing;
 
     VertexId add_device(std::string name, std::uint32_t node);
@@ -86,10 +92,12 @@ class Graph {
         return vertices_[devices_[device.value].value].node;
     }
     /// Sizes of aligned blocks of devices, inner ones first, such that any two pairs of devices in
-    /// the same block, or in different blocks, of each size are joined alike, and only a device's
-    /// own ports can hold up its traffic. Empty: nothing of the kind is known, or routing by hash
-    /// breaks it.
-    [[nodiscard]] std::span<const std::uint32_t> blocks() const { return blocks_; }
+    /// the same block, or in different blocks, of each size are joined alike. What leaves a block
+    /// through switches is spread evenly over the links above it. Empty: nothing of the kind is
+    /// known, or routing by hash breaks it.
+    [[nodiscard]] std::span<const std::uint32_t> blocks() const { return blocks_.sizes; }
+    /// Whether links between switches can hold up traffic, not only a device's own ports.
+    [[nodiscard]] bool shares_uplinks() const { return blocks_.share_uplinks; }
     /// The devices to which that does not apply: one of their own links has a speed of its own. In
     /// order.
     [[nodiscard]] std::span<const DeviceId> odd() const { return odd_; }
@@ -106,7 +114,7 @@ class Graph {
     std::vector<Vertex> vertices_;
     std::vector<Link> links_;
     std::vector<VertexId> devices_;
-    std::vector<std::uint32_t> blocks_;
+    Blocks blocks_;
     std::vector<DeviceId> odd_;
     Routing routing_;
     std::unique_ptr<const Adjacency> adjacency_;

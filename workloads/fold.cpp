@@ -8,14 +8,18 @@
 //      P      [ . . ][ . . ]                [ . . . . ][ . . . . ]
 //
 // Then any exchange of coordinates of one axis that keeps blocks together maps the machine and the
-// step onto themselves. Those that keep the coordinates of odd devices in place are left where some
-// devices are odd, and coordinates that can still be exchanged form a class: those that share the
-// same blocks with the same odd ones.
+// step onto themselves. Where some devices are odd, or coordinates have roles, those are left that
+// keep them in place: coordinates are alike that have the same role in a block that holds the same
+// roles, which is in a larger block that holds the same, and so on.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+
+#include "topology/check.hpp"
+#include "workloads/numbers.hpp"
 
 namespace fourfold {
 namespace {
@@ -29,19 +33,25 @@ struct AxisClasses {
     std::vector<std::int64_t> of;      // each coordinate: the first of its class
 };
 
-// `blocks`: in coordinates of this axis.
-AxisClasses classes_of(std::int64_t size, const std::vector<std::int64_t>& odd,
-                       const std::vector<std::int64_t>& blocks) {
-    AxisClasses classes;
-    std::map<std::vector<bool>, std::size_t> known;
-    for (std::int64_t at = 0; at < size; ++at) {
-        std::vector<bool> shared;
-        for (const std::int64_t other : odd) {
-            for (const std::int64_t block : blocks) shared.push_back(at / block == other / block);
+// `blocks`: in coordinates of this axis, inner ones first.
+AxisClasses classes_of(std::vector<std::uint32_t> roles, const std::vector<std::int64_t>& blocks) {
+    for (const std::int64_t block : blocks) {
+        Numbers<std::vector<std::uint32_t>> contents;
+        Numbers<std::pair<std::uint32_t, std::uint32_t>> finer;
+        for (auto begin = roles.begin(); begin != roles.end();) {
+            const auto end = begin + std::min<std::ptrdiff_t>(block, roles.end() - begin);
+            std::vector<std::uint32_t> held(begin, end);
+            std::ranges::sort(held);
+            const std::uint32_t content = contents.of(std::move(held));
+            for (; begin != end; ++begin) *begin = finer.of({*begin, content});
         }
-        const auto [entry, is_new] = known.try_emplace(std::move(shared), classes.first.size());
+    }
+    AxisClasses classes;
+    std::map<std::uint32_t, std::size_t> known;
+    for (std::size_t at = 0; at < roles.size(); ++at) {
+        const auto [entry, is_new] = known.try_emplace(roles[at], classes.first.size());
         if (is_new) {
-            classes.first.push_back(at);
+            classes.first.push_back(static_cast<std::int64_t>(at));
             classes.counts.push_back(0);
         }
         ++classes.counts[entry->second];
@@ -79,26 +89,36 @@ DeviceId Fold::representative(DeviceId device) const {
     return placement.device(seat);
 }
 
-std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
+std::int64_t Fold::count(DeviceId device) const {
+    const auto place = std::ranges::lower_bound(devices, device);
+    FOURFOLD_CHECK(place != devices.end() && *place == device);
+    return counts[static_cast<std::size_t>(place - devices.begin())];
+}
+
+std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const Roles& roles) {
     const bool shares_links = !step.background.empty() || !step.devices.empty();
     if (graph.blocks().empty() || shares_links || step.jitter.any()) return std::nullopt;
     const std::vector<Seat> odd = odd_seats(step, graph);
-    Fold fold{.devices = {}, .counts = {}, .placement = Placement(step.split), .stands_for = {}};
+    Fold fold{.devices = {},
+              .counts = {},
+              .placement = Placement(step.split),
+              .stands_for = {},
+              .blocks = {}};
     std::vector<std::pair<Seat, std::int64_t>> chosen{{Seat{}, 1}};
     std::int64_t stride = 1;
     for (const SplitAxis axis : step.split.order) {
         const std::int64_t size = step.split.size(axis);
-        std::vector<std::int64_t> blocks{1}, own;
+        std::vector<std::int64_t> blocks;
         for (const std::int64_t block : graph.blocks()) {
             if (block > stride) blocks.push_back(block / stride);
         }
-        for (Seat seat : odd) own.push_back(seat[axis]);
-        if (axis == SplitAxis::pipeline) {
-            own.resize(static_cast<std::size_t>(size));
-            std::ranges::generate(own, [at = std::int64_t{0}]() mutable { return at++; });
-            blocks = {1};
-        }
-        AxisClasses classes = classes_of(size, own, blocks);
+        std::ranges::sort(blocks);
+        std::vector<std::uint32_t> own = roles[static_cast<std::size_t>(axis)];
+        own.resize(static_cast<std::size_t>(size));
+        if (axis == SplitAxis::pipeline) std::iota(own.begin(), own.end(), 0U);
+        auto alone = static_cast<std::uint32_t>(size);
+        for (Seat seat : odd) own[static_cast<std::size_t>(seat[axis])] = alone++;
+        AxisClasses classes = classes_of(std::move(own), blocks);
         fold.stands_for[static_cast<std::size_t>(axis)] = std::move(classes.of);
         std::vector<std::pair<Seat, std::int64_t>> more;
         for (const auto& [seat, count] : chosen) {
@@ -121,6 +141,13 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph) {
     for (const auto& [device, count] : devices) {
         fold.devices.push_back(device);
         fold.counts.push_back(count);
+    }
+    for (const std::uint32_t size : graph.blocks()) {
+        std::map<std::uint32_t, std::int64_t>& alike = fold.blocks.emplace_back();
+        const auto last = static_cast<std::uint32_t>((stride - 1) / size);
+        for (std::uint32_t block = 0; block <= last; ++block) {
+            ++alike[fold.representative(block, size)];
+        }
     }
     return fold;
 }

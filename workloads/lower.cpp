@@ -24,6 +24,7 @@
 #include "topology/check.hpp"
 #include "workloads/axes/axes.hpp"
 #include "workloads/fold.hpp"
+#include "workloads/numbers.hpp"
 #include "workloads/stage.hpp"
 #include "workloads/transfers.hpp"
 
@@ -268,31 +269,74 @@ class Lowering {
         return lowered;
     }
 
-    /// Whether the devices that were lowered see what any other would: where a collective puts more
-    /// on the ports of some members than on those of others (a tree, a parameter server), nothing
-    /// else may use such ports at the same time.
+    /// Whether the devices that were lowered see what any other would. A collective that puts more
+    /// on the ports of some than of others that they stand for (a tree, a parameter server) must be
+    /// alone there.
     [[nodiscard]] bool folds_exactly() const {
-        if (!transfers_.cut_evenly()) return false;
-        return std::ranges::all_of(traffic_, [&](const auto& one) {
-            return one.second.ports.even || !meets_others(one.second);
-        });
+        return std::ranges::none_of(traffic_,
+                                    [&](const auto& one) { return tells_apart(one.second); });
+    }
+
+    /// What such collectives tell apart, beside what is told already. Nothing where they lie along
+    /// several axes.
+    [[nodiscard]] std::optional<Roles> finer(const Roles& roles) const {
+        std::array<std::vector<std::vector<Bytes>>, 4> carried;  // by axis and coordinate
+        for (const auto& [id, one] : traffic_) {
+            if (!tells_apart(one)) continue;
+            const auto axis = axis_of(one.lane.second);
+            if (!axis) return std::nullopt;
+            auto& of = carried[static_cast<std::size_t>(*axis)];
+            of.resize(static_cast<std::size_t>(step_.split.size(*axis)));
+            const std::span<const DeviceId> members = transfers_.members(one.group);
+            for (std::size_t i = 0; i < members.size(); ++i) {
+                auto& mine = of[static_cast<std::size_t>(placement_.seat(members[i])[*axis])];
+                const std::vector<Bytes>& more = (*one.ports.uneven)[i];
+                mine.insert(mine.end(), more.begin(), more.end());
+            }
+        }
+        Roles finer = roles;
+        for (std::size_t axis = 0; axis < finer.size(); ++axis) {
+            finer[axis].resize(std::max(finer[axis].size(), carried[axis].size()));
+            carried[axis].resize(finer[axis].size());
+            Numbers<std::pair<std::uint32_t, std::vector<Bytes>>> numbers;
+            for (std::size_t at = 0; at < finer[axis].size(); ++at) {
+                finer[axis][at] = numbers.of({finer[axis][at], carried[axis][at]});
+            }
+        }
+        return finer;
     }
 
   private:
     // A transfer that others can meet, and where it waits its turn.
     struct Traffic {
         std::pair<Lane, Group> lane;
+        GroupId group;  // of a collective
         Transfers::Ports ports;
     };
 
+    [[nodiscard]] bool tells_apart(const Traffic& one) const {
+        return one.ports.uneven != nullptr && meets_others(one);
+    }
+
+    // Along which a group's members lie.
+    [[nodiscard]] std::optional<SplitAxis> axis_of(Group group) const {
+        if (group == Group::tensor) return SplitAxis::tensor;
+        if (group == Group::context) return SplitAxis::context;
+        if (group != Group::replicas) return std::nullopt;
+        if (step_.split.context == 1) return SplitAxis::data;
+        if (step_.split.data == 1) return SplitAxis::context;
+        return std::nullopt;
+    }
+
     [[nodiscard]] bool meets_others(const Traffic& one) const {
-        return std::ranges::any_of(traffic_, [&](const auto& entry) {
-            const Traffic& other = entry.second;
-            return other.lane != one.lane &&
-                   std::ranges::any_of(one.ports.kinds, [&](const auto& kind) {
-                       return other.ports.kinds.contains(kind);
-                   });
-        });
+        const bool by_its_like = one.ports.has_uplinks && transfers_.uplinks_hold_up();
+        return by_its_like || std::ranges::any_of(traffic_, [&](const auto& entry) {
+                   const Traffic& other = entry.second;
+                   return other.lane != one.lane &&
+                          std::ranges::any_of(one.ports.kinds, [&](const auto& kind) {
+                              return other.ports.kinds.contains(kind);
+                          });
+               });
     }
 
     // Whose transfers never share a link with those of another, and never wait behind one of their
@@ -390,7 +434,7 @@ class Lowering {
             const bool forward = action.kind == ActionKind::forward;
             const auto message =
                 message_over(cursor, forward ? about.stage : about.stage - 1, forward);
-            if (message) note_traffic(*message, {send_lane(forward), Group::model});
+            if (message) note_traffic(*message, {send_lane(forward), Group::model}, {});
         }
         auto made = bind(cursor, tail_of(cursor.seat.pipeline));
         if (!made) return tl::unexpected(made.error());
@@ -613,7 +657,7 @@ class Lowering {
             const auto place = std::lower_bound(parts.begin(), parts.end(), cursor.device);
             // One that waits for all is alone: so do its other members.
             if (!segment.waits_for_all) {
-                note_traffic(*transfer, {lane_of(segment), segment.group});
+                note_traffic(*transfer, {lane_of(segment), segment.group}, group);
             }
             bound[i] = {.exists = true,
                         .transfer = *transfer,
@@ -624,10 +668,10 @@ class Lowering {
         return bound;
     }
 
-    void note_traffic(TransferId transfer, std::pair<Lane, Group> lane) {
+    void note_traffic(TransferId transfer, std::pair<Lane, Group> lane, GroupId group) {
         if (!fold_) return;
         const auto [entry, is_new] = traffic_.try_emplace(transfer);
-        if (is_new) entry->second = {lane, transfers_.ports(transfer)};
+        if (is_new) entry->second = {lane, group, transfers_.ports(transfer)};
     }
 
     // Kernels and the sharding collectives that are issued beside them, up to where the next
@@ -903,17 +947,33 @@ std::string_view name_of(Lane lane) {
 
 Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding folding,
                       Detail detail) {
-    const std::optional<Fold> alike = fold_of(step, graph);
-    const std::optional<Fold> used = folding == Folding::none ? std::nullopt : alike;
-    if (auto fits = check_tasks(step, used); !fits) return tl::unexpected(fits.error());
-    Lowering lowering(step, graph, used, detail);
-    Result<Lowered> lowered = lowering.run();
-    const bool differs = folding == Folding::exact && used && !lowering.folds_exactly();
-    if (lowered && differs && tasks_of(step, std::nullopt) <= exact_tasks_max) {
-        lowered = Lowering(step, graph, std::nullopt, detail).run();
+    Roles roles;
+    std::optional<Fold> fold = fold_of(step, graph);
+    const bool folds = folding != Folding::none && fold;
+    if (auto fits = check_tasks(step, folds ? fold : std::nullopt); !fits) {
+        return tl::unexpected(fits.error());
     }
-    if (lowered) lowered->fold = alike;
-    return lowered;
+    const auto whole = [&] {
+        Result<Lowered> lowered = Lowering(step, graph, std::nullopt, detail).run();
+        if (lowered) lowered->fold = std::move(fold);
+        return lowered;
+    };
+    while (fold) {
+        Lowering lowering(step, graph, fold, detail);
+        Result<Lowered> lowered = lowering.run();
+        if (!lowered) return lowered;
+        const bool exact = lowering.folds_exactly();
+        std::optional<Roles> finer = exact ? std::nullopt : lowering.finer(roles);
+        if (finer && *finer != roles) {
+            fold = fold_of(step, graph, roles = std::move(*finer));
+            continue;
+        }
+        const bool affordable = graph.shares_uplinks() || tasks_of(step, {}) <= exact_tasks_max;
+        if (!folds || (!exact && affordable)) break;
+        lowered->fold = std::move(fold);
+        return lowered;
+    }
+    return whole();
 }
 
 Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& shape,

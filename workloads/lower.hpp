@@ -67,11 +67,11 @@ inline bool is_kernel(const Program& program, TaskId task, const Label& label) {
 
 /// Where ranks are alike (workloads/fold.hpp), which devices are lowered.
 enum class Folding : std::uint8_t {
-    none,    // all
-    exact,   // those that stand for all, if that changes no picosecond; else all, unless they would
-             // make more than `exact_tasks_max` tasks
-    always,  // those that stand for all: where a tree's unequal parts meet other traffic on a port,
-             // the step can differ (by less than one part in 10^6 in the cases seen)
+    none,   // all
+    exact,  // those that stand for all, if that changes no picosecond; else all, unless they would
+            // make more than `exact_tasks_max` tasks and only ports are shared (where a tree along
+            // two axes meets other traffic, the step can differ; by less than one part in 10^6 in
+            // the cases seen)
 };
 inline constexpr double exact_tasks_max = 1e5;
 

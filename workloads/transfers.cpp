@@ -115,10 +115,7 @@ Transfers::Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algor
       node_(node),
       fabric_(fabric),
       fold_(fold) {
-    const Graph& graph = routes.graph();
-    all_uses_ = fold_ == nullptr || std::ranges::any_of(graph.links(), [&](const Link& link) {
-                    return !graph[link.from].is_device && !graph[link.to].is_device;
-                });
+    if (fold != nullptr) uplinks_.emplace(routes.graph());
 }
 
 GroupId Transfers::add_group(std::vector<DeviceId> members) {
@@ -132,23 +129,59 @@ GroupId Transfers::add_group(std::vector<DeviceId> members) {
         group.parts = members;
     } else {
         std::ranges::set_intersection(members, fold_->devices, std::back_inserter(group.parts));
+        group.levels.push_back(level_of(members, 1));
+        const auto& [first, alike] = *group.levels.front().simulated.begin();
+        group.alike = fold_->count(DeviceId{first}) / alike;
+        if (!uplinks_->empty()) {
+            for (const std::uint32_t size : routes_->graph().blocks()) {
+                group.levels.push_back(level_of(members, size));
+            }
+        }
     }
     group.members = std::move(members);
     return groups_.push_back(std::move(group));
 }
 
+Transfers::Group::Level Transfers::level_of(std::span<const DeviceId> members,
+                                            std::uint32_t block_size) const {
+    Group::Level level;
+    std::map<std::uint32_t, std::uint32_t> places, first;
+    for (const DeviceId member : members) {
+        const std::uint32_t block = member.value / block_size;
+        const auto next = static_cast<std::uint32_t>(level.like.size());
+        const auto [place, is_new] = places.try_emplace(block, next);
+        level.place_of.push_back(place->second);
+        if (!is_new) continue;
+        const std::uint32_t simulated = fold_->representative(block, block_size);
+        ++level.simulated[simulated];
+        level.like.push_back(first.try_emplace(simulated, next).first->second);
+    }
+    return level;
+}
+
 Transfers::Way Transfers::make_way(DeviceId from, DeviceId to) {
     const Graph& graph = routes_->graph();
     Way made{.route = &routes_->route(from, to), .ports = {}};
+    const auto add = [&](const PortKind& kind, const Share& share) {
+        const auto place = std::ranges::find(port_kinds_, kind);
+        const auto number = static_cast<std::size_t>(place - port_kinds_.begin());
+        if (place == port_kinds_.end()) port_kinds_.push_back(kind);
+        const auto known = std::ranges::find(made.ports, number, &Way::Port::kind);
+        if (known == made.ports.end()) {
+            made.ports.push_back({number, share});
+        } else if (known->share.part < share.part) {
+            known->share = share;
+        }
+    };
     for (const Share& share : made.route->shares) {
         const Link& link = graph[share.link];
+        if (const auto uplink = uplinks_->of(share.link)) {
+            add({link.rate, link.spec.latency, uplink->up, true, uplink->level + 1}, share);
+        }
         for (const bool out : {true, false}) {
             if (!graph[out ? link.from : link.to].is_device) continue;
             const bool shared = !graph[out ? link.to : link.from].is_device;
-            const PortKind kind{link.rate, link.spec.latency, out, shared};
-            const auto known = std::ranges::find(port_kinds_, kind);
-            made.ports.push_back({static_cast<std::size_t>(known - port_kinds_.begin()), share});
-            if (known == port_kinds_.end()) port_kinds_.push_back(kind);
+            add({link.rate, link.spec.latency, out, shared}, share);
         }
     }
     return made;
@@ -183,12 +216,32 @@ bool Transfers::is_simulated(DeviceId device) const {
     return std::ranges::binary_search(fold_->devices, device);
 }
 
-bool Transfers::has_simulated_end(LinkId link) const {
+bool Transfers::can_use_simulated(DeviceId device) const {
+    if (is_simulated(device)) return true;
+    if (uplinks_->empty()) return false;
+    const std::span<const std::uint32_t> sizes = routes_->graph().blocks();
+    for (std::size_t level = 0; level < sizes.size(); ++level) {
+        if (fold_->blocks[level].contains(device.value / sizes[level])) return true;
+    }
+    return false;
+}
+
+template <class BlocksAlike>
+std::int64_t Transfers::copies(LinkId link, std::int64_t alike, BlocksAlike blocks_alike) const {
     const Graph& graph = routes_->graph();
+    if (fold_ == nullptr) return 1;
+    if (const auto uplink = uplinks_->of(link)) {
+        const auto block = fold_->blocks[uplink->level].find(uplink->block);
+        if (block == fold_->blocks[uplink->level].end()) return 0;
+        const std::int64_t uses = alike * blocks_alike(*uplink);
+        FOURFOLD_CHECK(uses % block->second == 0, "{} uses of {} links that are alike", uses,
+                       block->second);
+        return uses / block->second;
+    }
     const auto is_it = [&](VertexId id) {
         return graph[id].is_device && is_simulated(graph[id].device);
     };
-    return is_it(graph[link].from) || is_it(graph[link].to);
+    return is_it(graph[link].from) || is_it(graph[link].to) ? 1 : 0;
 }
 
 Bytes Transfers::share_of(Bytes bytes, const Share& share) {
@@ -197,48 +250,67 @@ Bytes Transfers::share_of(Bytes bytes, const Share& share) {
     return on_link(bytes, share);
 }
 
-/// What the members of a collective have on their ports, by kind of port.
+/// What the members of a collective have on their ports, and on one uplink of each block, by kind.
 class Transfers::PortLoads {
   public:
-    explicit PortLoads(std::size_t members) : members_(members) {}
+    explicit PortLoads(const Group& group) : group_(&group) {}
 
     void add(const Way& way, std::uint32_t from, std::uint32_t to, Bytes bytes,
-             const std::vector<PortKind>& kinds) {
-        loads_.resize(kinds.size(), std::vector<Bytes>(members_));
+             std::span<const PortKind> kinds) {
+        for (const PortKind& kind : kinds.subspan(loads_.size())) {
+            const std::size_t places = group_->levels[kind.level].like.size();
+            loads_.push_back({kind.level, std::vector<Bytes>(places)});
+        }
         for (const Way::Port& port : way.ports) {
             const PortKind& kind = kinds[port.kind];
             const Bytes part = on_link(bytes, port.share);
-            Bytes& load = loads_[port.kind][kind.out ? from : to];
+            Bytes& load = at(loads_[port.kind], kind.out ? from : to);
             load += part;
             busiest_ = std::max(busiest_, (kind.shared ? load : part) / kind.rate);
         }
     }
     /// What the busiest link takes for its bytes.
     [[nodiscard]] Duration busiest() const { return busiest_; }
-    /// Odd members are simulated, whatever they carry.
-    [[nodiscard]] bool even(std::span<const DeviceId> members, const Graph& graph) const {
-        return std::ranges::all_of(loads_, [&](const std::vector<Bytes>& loads) {
-            std::optional<Bytes> first;
-            for (std::size_t i = 0; i < members_; ++i) {
-                if (std::ranges::binary_search(graph.odd(), members[i])) continue;
-                if (loads[i] != first.value_or(loads[i])) return false;
-                first = loads[i];
-            }
-            return true;
+    /// Whether those that are simulated once carry the same.
+    [[nodiscard]] bool even() const {
+        return std::ranges::all_of(loads_, [&](const Loads& loads) {
+            const std::vector<std::uint32_t>& like = group_->levels[loads.level].like;
+            return std::ranges::equal(loads.of, like, {}, {},
+                                      [&](std::uint32_t place) { return loads.of[place]; });
         });
+    }
+    /// Of each member, what it and the blocks that it is in carry of each kind.
+    [[nodiscard]] std::vector<std::vector<Bytes>> of_members() {
+        std::vector<std::vector<Bytes>> all(group_->members.size());
+        for (std::uint32_t member = 0; member < all.size(); ++member) {
+            for (Loads& loads : loads_) all[member].push_back(at(loads, member));
+        }
+        return all;
     }
 
   private:
-    std::size_t members_;
-    std::vector<std::vector<Bytes>> loads_;  // of each kind and member
+    struct Loads {
+        std::size_t level;      // in the group's
+        std::vector<Bytes> of;  // places
+    };
+    Bytes& at(Loads& loads, std::uint32_t member) {
+        return loads.of[group_->levels[loads.level].place_of[member]];
+    }
+
+    const Group* group_;
+    std::vector<Loads> loads_;  // of each kind
     Duration busiest_{};
 };
 
 Transfers::Ports Transfers::ports(TransferId transfer) const {
     const Graph& graph = routes_->graph();
-    Ports found{.kinds = {}, .even = even_[transfer.value] != 0};
+    Ports found;
+    if (const auto uneven = uneven_.find(transfer); uneven != uneven_.end()) {
+        found.uneven = &uneven->second;
+    }
     for (const LinkUse& use : draft_->transfer(transfer).uses) {
         found.kinds.emplace(graph[use.link].rate, graph[use.link].spec.latency);
+        if (uplinks_->of(use.link)) found.has_uplinks = true;
     }
     return found;
 }
@@ -252,15 +324,16 @@ Transfer Transfers::make_message(DeviceId from, DeviceId to, Bytes bytes) {
     made.bytes = bytes;
     made.stream_bytes = bytes;
     made.path = route.path;
+    const std::int64_t alike = fold_ == nullptr ? 1 : fold_->count(from);
     for (const Share& share : route.shares) {
-        made.uses.push_back({share.link, share_of(bytes, share)});
+        const std::int64_t uses = copies(share.link, alike, [](const auto&) { return 1; });
+        if (uses > 0) made.uses.push_back({share.link, share_of(bytes, share), uses});
     }
     return made;
 }
 
 TransferId Transfers::add(Transfer transfer) {
     kinds_.emplace_back();
-    even_.push_back(1);
     return draft_->add_transfer(std::move(transfer));
 }
 
@@ -331,19 +404,19 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
 
     const std::vector<std::vector<Traffic>> traffic = traffic_of(used.rule, made.plan);
     std::map<LinkId, Bytes> on_links;
-    PortLoads loads(devices.size());
+    PortLoads loads(groups_[group]);
     for (std::uint32_t member = 0; member < devices.size(); ++member) {
         for (const Traffic& sent : traffic[member]) {
             made.incoming[sent.to] += sent.messages;
             made.sent[member] += sent.bytes;
             const DeviceId from = devices[member], to = devices[sent.to];
             if (fold_ != nullptr) {
-                loads.add(way(from, to), member, sent.to, sent.bytes, port_kinds_);
+                const Way& between = way(from, to);  // can find another kind of port
+                loads.add(between, member, sent.to, sent.bytes, port_kinds_);
             }
-            if (!all_uses_ && !is_simulated(from) && !is_simulated(to)) continue;
+            if (fold_ != nullptr && !can_use_simulated(from) && !can_use_simulated(to)) continue;
             for (const Share& share : routes_->route(from, to).shares) {
-                const Bytes part = share_of(sent.bytes, share);
-                if (all_uses_ || has_simulated_end(share.link)) on_links[share.link] += part;
+                on_links[share.link] += share_of(sent.bytes, share);
             }
         }
         // Every channel is a send stream of its own; the largest is the unit of fairness.
@@ -351,9 +424,13 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             std::max(made.stream_bytes, ceil_div(made.sent[member], made.plan.channels));
     }
     Duration busiest = loads.busiest();
+    const auto blocks_alike = [&](const Uplinks::Uplink& uplink) {
+        return groups_[group].levels[uplink.level + 1].simulated.at(uplink.block);
+    };
     for (const auto& [link, sum] : on_links) {
-        if (sum.value == 0) continue;
-        made.uses.push_back({link, sum});
+        const std::int64_t uses = copies(link, groups_[group].alike, blocks_alike);
+        if (sum.value == 0 || uses == 0) continue;
+        made.uses.push_back({link, sum, uses});
         busiest = std::max(busiest, sum / routes_->graph()[link].rate);
     }
 
@@ -380,8 +457,9 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     made.team = team;
     if (!whole) keep_parts(devices, parts(group), *fold_, made);
     kinds_.push_back(kind);
-    even_.push_back(fold_ == nullptr || loads.even(devices, routes_->graph()) ? 1 : 0);
-    return collectives_[key] = draft_->add_transfer(std::move(made));
+    const TransferId id = draft_->add_transfer(std::move(made));
+    if (!loads.even()) uneven_[id] = loads.of_members();
+    return collectives_[key] = id;
 }
 
 }  // namespace fourfold

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "sim/program.hpp"
 #include "topology/routes.hpp"
+#include "topology/uplinks.hpp"
 #include "workloads/collectives/collective.hpp"
 #include "workloads/fold.hpp"
 #include "workloads/training_step.hpp"
@@ -28,8 +30,7 @@ class Transfers {
     /// `routes` and `draft` are borrowed and must outlive this. `algorithm`: of every collective,
     /// nullptr to choose for each. `node` and `fabric`: costs within a node and across nodes.
     /// `fold`: which devices have tasks; borrowed; nullptr: all. Of collectives only simulated
-    /// members take part, and use their links; the others' links would hold up nobody earlier.
-    /// Links between switches are used by all.
+    /// members take part, and use their links and those above their blocks.
     Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algorithm,
               const TransportCosts& node, const TransportCosts& fabric, const Fold* fold = nullptr);
 
@@ -69,11 +70,17 @@ class Transfers {
     /// The links of a transfer. Two transfers can hold each other up where they share a kind.
     struct Ports {
         std::set<std::pair<BytesPerSecond, Duration>> kinds;  // rate and latency
-        bool even = true;  // a collective's members send and receive alike on each kind
+        bool has_uplinks = false;  // which transfers like it use too, that are not simulated
+        /// Where members that are simulated once do not all carry the same: what each member, and
+        /// each block that it is in, carries on each kind.
+        const std::vector<std::vector<Bytes>>* uneven = nullptr;
     };
     [[nodiscard]] Ports ports(TransferId transfer) const;
-    /// Whether all that was cut among several routes could be cut to the byte.
-    [[nodiscard]] bool cut_evenly() const { return cut_evenly_; }
+    /// Whether links between switches can hold up what leaves their blocks: there are too few, or
+    /// what is spread over them cannot be cut to the byte.
+    [[nodiscard]] bool uplinks_hold_up() const {
+        return routes_->graph().shares_uplinks() || !cut_evenly_;
+    }
 
   private:
     struct Group {
@@ -81,6 +88,16 @@ class Transfers {
         std::vector<DeviceId> parts;  // those that are simulated
         std::uint32_t per_node = 1;
         bool in_one_node = true;
+        // Where only some devices are simulated:
+        std::int64_t alike = 1;  // how many groups it stands for
+        // Its members, and, where blocks have uplinks, their blocks of each size: places that are
+        // numbered within the group.
+        struct Level {
+            std::vector<std::uint32_t> place_of;              // each member's
+            std::vector<std::uint32_t> like;                  // each place: the first like it
+            std::map<std::uint32_t, std::int64_t> simulated;  // block: how many places are like it
+        };
+        std::vector<Level> levels;
     };
 
     [[nodiscard]] bool same_node(DeviceId a, DeviceId b) const {
@@ -106,19 +123,28 @@ class Transfers {
     TransferId add(Transfer transfer);
     Bytes share_of(Bytes bytes, const Share& share);
     [[nodiscard]] bool is_simulated(DeviceId device) const;
-    [[nodiscard]] bool has_simulated_end(LinkId link) const;
+    /// It, or what is above a block that it is in.
+    [[nodiscard]] bool can_use_simulated(DeviceId device) const;
+    /// A link of a simulated device or block: how many transfers use it if each of `alike` like one
+    /// uses the links of as many blocks as `blocks_alike` says; else 0.
+    template <class BlocksAlike>
+    [[nodiscard]] std::int64_t copies(LinkId link, std::int64_t alike,
+                                      BlocksAlike blocks_alike) const;
+    [[nodiscard]] Group::Level level_of(std::span<const DeviceId> members,
+                                        std::uint32_t block_size) const;
 
     Routes* routes_;
     ProgramDraft* draft_;
     const Algorithm* algorithm_;
     TransportCosts node_, fabric_;
     const Fold* fold_;
-    bool all_uses_ = true;  // of collectives, not only those of simulated devices' links
+    std::optional<Uplinks> uplinks_;  // where only some devices are simulated
     struct PortKind {
         BytesPerSecond rate;
         Duration latency;
         bool out;     // of the device
         bool shared;  // by all that the device sends or receives; else a link to one other device
+        std::size_t level = 0;  // of the block whose uplink it is, counted from 1
         friend bool operator==(const PortKind&, const PortKind&) = default;
     };
     std::vector<PortKind> port_kinds_;
@@ -126,7 +152,7 @@ class Transfers {
     Way own_way_;                        // of the last pair that is like no other
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
-    std::vector<char> even_;  // of each transfer: its members' ports carry alike
+    std::map<TransferId, std::vector<std::vector<Bytes>>> uneven_;  // see Ports
     std::set<std::string> refusals_;
     bool cut_evenly_ = true;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;

@@ -69,7 +69,7 @@ Graph without_blocks(std::uint32_t nodes, std::uint32_t devices_per_node) {
     shape.fabric = fabric_of("switch", {25_GBps, 2500_ns, 1.0});
     Result<GraphDraft> draft = build_cluster(shape);
     REQUIRE(draft.has_value());
-    draft->blocks.clear();
+    draft->blocks = {};
     Result<Graph> graph = seal(std::move(*draft));
     REQUIRE(graph.has_value());
     return std::move(*graph);

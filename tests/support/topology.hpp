@@ -31,19 +31,28 @@ inline Graph shaped(std::string_view shape, std::uint32_t endpoints,
     return std::move(*graph);
 }
 
+inline Fabric fabric_of(std::string_view shape, const LinkSpec& link,
+                        const ShapeParameters& parameters = {}) {
+    const auto found = find_shape(shape);
+    REQUIRE(found.has_value());
+    return {.shape = *found, .link = link, .parameters = parameters};
+}
+
+inline Graph seal_cluster(const ClusterShape& shape) {
+    const auto draft = build_cluster(shape);
+    REQUIRE_MESSAGE(draft.has_value(), (draft ? "" : draft.error().what));
+    Result<Graph> graph = seal(*draft);
+    REQUIRE_MESSAGE(graph.has_value(), (graph ? "" : graph.error().what));
+    return std::move(*graph);
+}
+
 /// Nodes on a switch of 300 GB/s and 1.5 us a link; a fabric of 25 GB/s and 2.5 us.
 inline Graph cluster_of(std::uint32_t nodes, std::uint32_t devices_per_node,
                         std::string_view fabric, const ShapeParameters& parameters = {}) {
-    const auto inside = find_shape("switch"), across = find_shape(fabric);
-    REQUIRE(across);
-    const auto draft = build_cluster({.nodes = nodes,
-                                      .devices_per_node = devices_per_node,
-                                      .node = Fabric{*inside, {300_GBps, 1500_ns}, {}},
-                                      .fabric = Fabric{*across, {25_GBps, 2500_ns}, parameters}});
-    REQUIRE_MESSAGE(draft, (draft ? "" : draft.error().what));
-    auto graph = seal(*draft);
-    REQUIRE_MESSAGE(graph, (graph ? "" : graph.error().what));
-    return std::move(*graph);
+    return seal_cluster({.nodes = nodes,
+                         .devices_per_node = devices_per_node,
+                         .node = fabric_of("switch", {300_GBps, 1500_ns}),
+                         .fabric = fabric_of(fabric, {25_GBps, 2500_ns}, parameters)});
 }
 
 }  // namespace fourfold

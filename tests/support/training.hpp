@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "tests/support/network.hpp"
-#include "topology/cluster.hpp"
+#include "tests/support/topology.hpp"
 #include "workloads/lower.hpp"
 #include "workloads/training_step.hpp"
 
@@ -80,20 +80,6 @@ inline void set_stage_times(TrainingStep& step, const MeasuredTimes& times) {
     step.measured.stage = times;
     step.measured.optimizer = Duration::zero();
     step.gradient_norm = false;
-}
-
-inline Fabric fabric_of(std::string_view shape, const LinkSpec& link) {
-    const auto found = find_shape(shape);
-    REQUIRE(found.has_value());
-    return {.shape = *found, .link = link, .parameters = {}};
-}
-
-inline Graph seal_cluster(const ClusterShape& shape) {
-    const auto draft = build_cluster(shape);
-    REQUIRE_MESSAGE(draft.has_value(), (draft ? "" : draft.error().what));
-    Result<Graph> graph = seal(*draft);
-    REQUIRE_MESSAGE(graph.has_value(), (graph ? "" : graph.error().what));
-    return std::move(*graph);
 }
 
 /// Nodes behind switches of 300 GB/s and 1.5 us, joined by a switch of 25 GB/s and 2.5 us.

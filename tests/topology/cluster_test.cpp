@@ -5,17 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/topology.hpp"
 #include "topology/routes.hpp"
 
 namespace fourfold {
 namespace {
-
-Fabric fabric_of(std::string_view shape, const LinkSpec& link,
-                 const ShapeParameters& parameters = {}) {
-    const auto found = find_shape(shape);
-    REQUIRE(found);
-    return {.shape = *found, .link = link, .parameters = parameters};
-}
 
 const LinkSpec nvlink{.bandwidth = 300_GBps, .latency = 1500_ns, .efficiency = 1.0};
 const LinkSpec nic{.bandwidth = 25_GBps, .latency = 2500_ns, .efficiency = 1.0};
@@ -137,39 +131,48 @@ TEST_CASE("more links than memory holds are refused before they are built") {
 }
 
 std::vector<std::uint32_t> blocks(const ClusterShape& cluster) {
-    const auto draft = build_cluster(cluster);
-    REQUIRE(draft);
-    const auto graph = seal(*draft);
-    REQUIRE(graph);
-    return {graph->blocks().begin(), graph->blocks().end()};
+    const Graph graph = seal_cluster(cluster);
+    return {graph.blocks().begin(), graph.blocks().end()};
 }
 
-using Blocks = std::vector<std::uint32_t>;
+using Sizes = std::vector<std::uint32_t>;
 
 TEST_CASE("devices are alike in blocks of a node and of a leaf") {
     ClusterShape cluster{.nodes = 4,
                          .devices_per_node = 8,
                          .node = fabric_of("switch", nvlink),
                          .fabric = fabric_of("switch", nic)};
-    CHECK(blocks(cluster) == Blocks{8, 32});
+    CHECK(blocks(cluster) == Sizes{8, 32});
     cluster.node = fabric_of("fully_connected", nvlink);
-    CHECK(blocks(cluster) == Blocks{8, 32});
+    CHECK(blocks(cluster) == Sizes{8, 32});
     cluster.fabric = fabric_of("fat_tree", nic, {.leaf_ports = 16});
-    CHECK(blocks(cluster) == Blocks{8, 16});
+    CHECK(blocks(cluster) == Sizes{8, 16});
     cluster.fabric->parameters.leaf_ports = 4;  // two leaves a node
-    CHECK(blocks(cluster) == Blocks{8, 4});
+    CHECK(blocks(cluster) == Sizes{8, 4});
     cluster.fabric->parameters.leaf_ports = 64;  // one leaf has room for all
-    CHECK(blocks(cluster) == Blocks{8, 32});
+    CHECK(blocks(cluster) == Sizes{8, 32});
 
     cluster.nodes = 1;  // the fabric is not built
-    CHECK(blocks(cluster) == Blocks{8});
+    CHECK(blocks(cluster) == Sizes{8});
     cluster.nodes = 4;
     cluster.devices_per_node = 1;  // the node's links are not built
     cluster.node = fabric_of("ring", nvlink);
-    CHECK(blocks(cluster) == Blocks{1, 4});
+    CHECK(blocks(cluster) == Sizes{1, 4});
 }
 
-TEST_CASE("neighbours and scarce uplinks make blocks of nothing") {
+TEST_CASE("scarce uplinks can hold up what leaves a block") {
+    ClusterShape cluster{.nodes = 4,
+                         .devices_per_node = 4,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("fat_tree", nic, {.leaf_ports = 8})};
+    CHECK(blocks(cluster) == Sizes{4, 8});
+    CHECK_FALSE(seal_cluster(cluster).shares_uplinks());
+    cluster.fabric->parameters.oversubscription = 2;
+    CHECK(blocks(cluster) == Sizes{4, 8});
+    CHECK(seal_cluster(cluster).shares_uplinks());
+}
+
+TEST_CASE("neighbours make blocks of nothing") {
     ClusterShape cluster{.nodes = 4,
                          .devices_per_node = 4,
                          .node = fabric_of("ring", nvlink),
@@ -183,8 +186,6 @@ TEST_CASE("neighbours and scarce uplinks make blocks of nothing") {
         CHECK(blocks(cluster).empty());
     }
     cluster.fabric = fabric_of("torus", nic, {.dimensions = {2, 2}});
-    CHECK(blocks(cluster).empty());
-    cluster.fabric = fabric_of("fat_tree", nic, {.oversubscription = 2, .leaf_ports = 8});
     CHECK(blocks(cluster).empty());
     // 4 of a node on leaves of 6 ports: the third node is a way from one leaf to the other.
     cluster.fabric = fabric_of("fat_tree", nic, {.leaf_ports = 6});
@@ -284,20 +285,21 @@ TEST_CASE("a node lies in one site") {
           "fabric.sites: node 1 would lie in two of 3 sites; let the sites divide the nodes");
 }
 
-TEST_CASE("devices are alike in pods too, unless the cores are scarce") {
+TEST_CASE("devices are alike in pods too") {
     ClusterShape cluster{
         .nodes = 16,
         .devices_per_node = 4,
         .node = fabric_of("switch", nvlink),
         .fabric = fabric_of("fat_tree", nic, {.leaf_ports = 8, .levels = 3, .pod_leaves = 4})};
-    CHECK(blocks(cluster) == Blocks{4, 8, 32});
+    CHECK(blocks(cluster) == Sizes{4, 8, 32});
     cluster.fabric->parameters.pod_leaves = 100;
-    CHECK(blocks(cluster) == Blocks{4, 8, 64});
+    CHECK(blocks(cluster) == Sizes{4, 8, 64});
     cluster.fabric->parameters.leaf_ports = 100;
-    CHECK(blocks(cluster) == Blocks{4, 64});
+    CHECK(blocks(cluster) == Sizes{4, 64});
     cluster.fabric->parameters = {
         .leaf_ports = 8, .levels = 3, .pod_leaves = 4, .core_oversubscription = 2};
-    CHECK(blocks(cluster).empty());
+    CHECK(blocks(cluster) == Sizes{4, 8, 32});
+    CHECK(seal_cluster(cluster).shares_uplinks());
     cluster.fabric->parameters = {.leaf_ports = 6, .levels = 3, .pod_leaves = 4};
     CHECK(blocks(cluster).empty());  // every other node has ports on two leaves
 }

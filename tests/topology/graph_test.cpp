@@ -231,7 +231,7 @@ TEST_CASE("links between switches are across nodes") {
 
 TEST_CASE("a graph with other rates keeps all else") {
     GraphDraft draft = pair_with({.bandwidth = 10_GBps, .latency = 3_us, .efficiency = 0.5});
-    draft.blocks = {1, 2};
+    draft.blocks.sizes = {1, 2};
     const auto graph = seal(draft);
     REQUIRE(graph);
     const Graph faster = with_rates(*graph, 1, 1.5);

@@ -15,6 +15,8 @@
 #include "results/measure.hpp"
 #include "results/traffic.hpp"
 #include "tests/support/training.hpp"
+#include "topology/routes.hpp"
+#include "workloads/transfers.hpp"
 
 namespace fourfold {
 namespace {
@@ -47,7 +49,8 @@ std::string text_of(const TrainingStep& step, const ClusterShape& shape) {
     for (const SplitAxis axis : split.order) order += "tcpd"[static_cast<int>(axis)];
     return fmt::format(
         "t{} c{} p{} d{} order {} {} x {} sharding {} sp {} sg {} overlap {}{} blocking {} "
-        "micro-batches {} {} on {} x {}, {}, {} of {} in pods of {}, {} levels",
+        "micro-batches {} {} on {} x {}, {}, {} of {} in pods of {}, {} levels, "
+        "{} and {} to 1",
         split.tensor, split.context, split.pipeline, split.data, order, step.schedule->name,
         step.chunks, static_cast<int>(split.sharding), split.sequence_parallel,
         split.scatter_gather, step.overlap_gradients, step.overlap_parameters,
@@ -55,12 +58,14 @@ std::string text_of(const TrainingStep& step, const ClusterShape& shape) {
         step.algorithm == nullptr ? "auto" : step.algorithm->name, shape.nodes,
         shape.devices_per_node, shape.node->shape->name, shape.fabric->shape->name,
         shape.fabric->parameters.leaf_ports, shape.fabric->parameters.pod_leaves,
-        shape.fabric->parameters.levels);
+        shape.fabric->parameters.levels, shape.fabric->parameters.oversubscription,
+        shape.fabric->parameters.core_oversubscription);
 }
 
 struct Outcome {
     bool is_folded = false;
     std::size_t devices = 0;
+    std::optional<Fold> fold;
     Measures measures;
     std::vector<TrafficRow> traffic;
 };
@@ -69,8 +74,8 @@ Outcome simulated(const TrainingStep& step, const Graph& graph, bool fold) {
     const Result<Lowered> lowered = lower(step, graph, fold ? Folding::exact : Folding::none);
     REQUIRE_MESSAGE(lowered.has_value(), (lowered ? "" : lowered.error().what));
     const Timeline timeline = run_audited(graph, lowered->program, LinkModel::flows);
-    return {lowered->folded, lowered->devices.size(), measure(step, *lowered, timeline),
-            traffic(graph, *lowered, timeline)};
+    return {lowered->folded, lowered->devices.size(), lowered->fold,
+            measure(step, *lowered, timeline), traffic(graph, *lowered, timeline)};
 }
 
 // Chains of operations as one task change nothing that is reported: times, and the traffic table of
@@ -111,8 +116,7 @@ bool same_folded(const TrainingStep& step, const Graph& graph) {
     const Outcome whole = simulated(step, graph, false);
     const Outcome folded = simulated(step, graph, true);
     CHECK(whole.devices == static_cast<std::size_t>(Placement(step.split).devices()));
-    const std::optional<Fold> fold = fold_of(step, graph);
-    CHECK(folded.devices == (folded.is_folded ? fold->devices.size() : whole.devices));
+    CHECK(folded.devices == (folded.is_folded ? folded.fold->devices.size() : whole.devices));
     CHECK(folded.measures.step_time == whole.measures.step_time);
     for (std::size_t i = 0; i < time_class_count; ++i) {
         CAPTURE(name_of(static_cast<TimeClass>(i)));
@@ -219,8 +223,10 @@ ClusterShape random_machine(Draw& draw, std::int64_t devices) {
     if (shape.fabric->shape->name == "fat_tree") {
         shape.fabric->parameters.leaf_ports = draw.of({1, 2, 3, 4, 6, 8, 16});
         shape.fabric->parameters.levels = draw.of({2, 3});
+        shape.fabric->parameters.oversubscription = draw.of({1, 2, 3, 4});
         if (shape.fabric->parameters.levels == 3) {
             shape.fabric->parameters.pod_leaves = draw.of({1, 2, 4});
+            shape.fabric->parameters.core_oversubscription = draw.of({1, 2});
         }
     }
     return shape;
@@ -239,6 +245,7 @@ TEST_CASE("folded equals unfolded to the picosecond for every split with every s
                                      draw.of({"switch", "fat_tree"}));
         const bool is_tree = shape.fabric->shape->name == "fat_tree";
         if (is_tree) shape.fabric->parameters.leaf_ports = draw.of({2, 4, 8});
+        if (is_tree) shape.fabric->parameters.oversubscription = draw.of({1, 2, 4});
         if (is_tree && draw.coin()) {
             shape.fabric->parameters.levels = 3;
             shape.fabric->parameters.pod_leaves = draw.of({1, 2, 4});
@@ -284,7 +291,7 @@ TEST_CASE("folded equals unfolded to the picosecond on random small clusters") {
         }
     }
     CHECK(folded > 150);
-    CHECK(apart > 20);
+    CHECK(apart > 5);
     CHECK(unalike > 100);
 }
 
@@ -315,8 +322,8 @@ Graph with_slow_ports(const ClusterShape& shape, std::initializer_list<std::uint
                       double factor) {
     Result<GraphDraft> draft = build_cluster(shape);
     REQUIRE(draft.has_value());
-    for (const std::uint32_t port : ports) {
-        Link& link = draft->links[port % draft->links.size()];
+    for (const std::uint32_t number : ports) {
+        Link& link = draft->links[number % draft->links.size()];
         const Vertex& from = draft->vertices[link.from.value];
         const Vertex& to = draft->vertices[link.to.value];
         if (!from.is_device && !to.is_device) continue;
@@ -354,7 +361,7 @@ TEST_CASE("folded equals unfolded with slow devices and slow ports, to the picos
     }
     MESSAGE(cases, " cases, of which ", folded, " were folded");
     CHECK(folded > 100);
-    CHECK(apart > 10);
+    CHECK(apart > 0);
 }
 
 TEST_CASE("more tasks than can be simulated are refused, folded ones are counted once") {
@@ -385,13 +392,35 @@ TEST_CASE("neighbours in a ring or a torus are not alike: nothing is folded") {
     CHECK_FALSE(fold_of(step, seal_cluster(torus)).has_value());
 }
 
-TEST_CASE("an oversubscribed fat tree can be held up between switches: nothing is folded") {
+TEST_CASE("uplinks carry what all that are like a simulated transfer put on them") {
+    // 2 data groups of 4, one for each tensor rank; a leaf has 2 data ranks of both on 4 ports. Of
+    // its 2 uplinks each carries half of what both rings send out of the leaf.
     const TrainingStep step = small_step({.tensor = 2, .data = 4}, schedule_named("1f1b"));
     ClusterShape shape = machine(4, 2, "switch", "fat_tree");
     shape.fabric->parameters.leaf_ports = 4;
-    CHECK(fold_of(step, seal_cluster(shape)).has_value());
     shape.fabric->parameters.oversubscription = 2;
-    CHECK_FALSE(fold_of(step, seal_cluster(shape)).has_value());
+    const Graph graph = seal_cluster(shape);
+    const std::optional<Fold> fold = fold_of(step, graph);
+    REQUIRE(fold.has_value());
+    CHECK(fold->devices == std::vector<DeviceId>{{0}});
+    CHECK(fold->blocks[1] == std::map<std::uint32_t, std::int64_t>{{0, 2}});
+    Routes routes(graph);
+    ProgramDraft draft;
+    Transfers transfers(routes, draft, *find_algorithm("ring"), {}, {}, &*fold);
+    const GroupId group = transfers.add_group({{0}, {2}, {4}, {6}});
+    const auto id = transfers.collective(group, CollectiveKind::all_gather, 4_MiB);
+    REQUIRE(id.has_value());
+    int uplinks = 0;
+    for (const LinkUse& use : draft.transfer(*id).uses) {
+        const Link& link = graph[use.link];
+        const bool is_uplink = !graph[link.from].is_device && !graph[link.to].is_device;
+        // 3 messages of 1 MiB over each edge of the ring.
+        CHECK(use.bytes == (is_uplink ? 1'572'864_B : 3_MiB));
+        CHECK(use.copies == (is_uplink ? 2 : 1));
+        uplinks += is_uplink ? 1 : 0;
+    }
+    CHECK(uplinks == 4);  // of the first leaf, 2 in each direction
+    CHECK(same_folded(step, graph));
 }
 
 TEST_CASE("with ecmp no two devices meet the network alike: nothing is folded") {
@@ -427,30 +456,42 @@ TEST_CASE("groups that lie across nodes in several ways are not folded") {
     CHECK(seal_cluster(shape).blocks().empty());
 }
 
-TEST_CASE("a collective that loads its members unevenly is folded only where it is alone") {
+TEST_CASE("a collective that loads its members unevenly tells them apart where it is not alone") {
     // A tree's root sends and receives less than the members in the middle. Beside gradients of
-    // tensor groups in the same node, or messages through the same ports, each device would see
+    // tensor groups in the same node, or messages through the same ports, each device sees
     // something else.
     TrainingStep step = small_step({.data = 8}, schedule_named("1f1b"));
     step.algorithm = *find_algorithm("tree");
     set_micro_batches(step, 2);
-    const auto is_folded = [&](const Graph& graph) {
+    const auto devices = [&](const Graph& graph) {
         const auto lowered = lower(step, graph, Folding::exact);
         REQUIRE(lowered.has_value());
-        return lowered->folded;
+        CHECK(lowered->folded == (lowered->devices.size() < graph.devices().size()));
+        CHECK(same_folded(step, graph) == lowered->folded);
+        return lowered->devices.size();
     };
-    CHECK(is_folded(cluster(1, 8)));  // gradients, and nothing else
+    CHECK(devices(cluster(1, 8)) == 1);  // gradients, and nothing else
     step.split = {.tensor = 4, .data = 2};
-    CHECK(is_folded(cluster(2, 4)));  // tensor groups in nodes, data groups across
-    step.split = {.tensor = 2, .data = 4};
-    CHECK_FALSE(is_folded(cluster(1, 8)));  // both in one node
+    CHECK(devices(cluster(2, 4)) == 1);  // tensor groups in nodes, data groups across
     step.split = {.pipeline = 2, .data = 4};
-    CHECK_FALSE(is_folded(cluster(8, 1)));  // messages of the pipeline through the same ports
+    // Messages of the pipeline through the same ports. Both of the two trees of 4 send along
+    // 1 - 0 - 3 - 2 and 2 - 3 - 0 - 1: ranks 0 and 3 carry as much as each other, 1 and 2 less.
+    CHECK(devices(cluster(8, 1)) == 4);
     step.algorithm = *find_algorithm("ring");
-    CHECK(is_folded(cluster(8, 1)));
+    CHECK(devices(cluster(8, 1)) == 2);
 }
 
-TEST_CASE("bytes that cannot be cut evenly among the spines are not folded") {
+TEST_CASE("replicas along two axes are not told apart: with a tree all are simulated") {
+    TrainingStep step =
+        small_step({.context = 2, .pipeline = 2, .data = 2}, schedule_named("1f1b"));
+    step.algorithm = *find_algorithm("tree");
+    step.overlap_gradients = true;
+    set_micro_batches(step, 2);
+    CHECK(fold_of(step, cluster(8, 1)).has_value());
+    CHECK_FALSE(same_folded(step, cluster(8, 1)));
+}
+
+TEST_CASE("bytes that cannot be cut evenly among the spines are rounded alike") {
     // 2 tokens of 4 * 2 bytes are 16 bytes: 2 spines carry 8 each. With 3 spines each carries 6,
     // and 3 devices of a leaf put 18 on it in the time of 16.
     TrainingStep step = step_of(gpt(2, 4, 1, 128, 2));
@@ -463,9 +504,7 @@ TEST_CASE("bytes that cannot be cut evenly among the spines are not folded") {
     for (const std::int64_t ports : {1, 3}) {
         ClusterShape shape = machine(6, 1, "switch", "fat_tree");
         shape.fabric->parameters.leaf_ports = ports;
-        const Graph graph = seal_cluster(shape);
-        CHECK(fold_of(step, graph).has_value());
-        CHECK(same_folded(step, graph) == (ports == 1));
+        CHECK(same_folded(step, seal_cluster(shape)));
     }
 }
 

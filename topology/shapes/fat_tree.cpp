@@ -118,9 +118,8 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-/// A leaf, and a pod, where what is above can carry all that the ports can.
-std::vector<std::uint32_t> blocks(std::uint32_t endpoints, const ShapeParameters& parameters) {
-    if (parameters.oversubscription > 1 || parameters.core_oversubscription > 1) return {};
+/// A leaf, and a pod.
+Blocks blocks(std::uint32_t endpoints, const ShapeParameters& parameters) {
     const std::int64_t leaf = std::min<std::int64_t>(endpoints, parameters.leaf_ports);
     std::vector<std::uint32_t> sizes{static_cast<std::uint32_t>(leaf)};
     if (parameters.levels == 3 && leaf < endpoints) {
@@ -128,7 +127,8 @@ std::vector<std::uint32_t> blocks(std::uint32_t endpoints, const ShapeParameters
         const std::int64_t pod = std::min<std::int64_t>(endpoints, leaf * leaves);
         sizes.push_back(static_cast<std::uint32_t>(pod));
     }
-    return sizes;
+    const bool is_narrow = parameters.oversubscription > 1 || parameters.core_oversubscription > 1;
+    return {.sizes = std::move(sizes), .share_uplinks = is_narrow};
 }
 
 }  // namespace

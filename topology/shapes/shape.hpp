@@ -49,10 +49,8 @@ struct Shape {
     /// Whether endpoints are joined to each other (ring, torus, fully_connected) and not through
     /// switches. As a fabric, a direct shape joins the i-th devices of all nodes, for each i.
     bool direct;
-    /// See Graph::blocks: sizes of aligned blocks of endpoints, inner ones first; empty, or
-    /// nullptr, where endpoints are not alike or other links than their own can hold them up.
-    std::vector<std::uint32_t> (*blocks)(std::uint32_t endpoints,
-                                         const ShapeParameters& parameters);
+    /// How alike endpoints are. No sizes, or nullptr, where they are not.
+    Blocks (*blocks)(std::uint32_t endpoints, const ShapeParameters& parameters);
     /// Joins `endpoints` with links of `spec`; switches are named `prefix` + "leaf0" and the like.
     /// A problem's `where` is the parameter's name. Called through `join`, which sees to the rest.
     Result<void> (*build)(std::span<const VertexId> endpoints, const LinkSpec& spec,

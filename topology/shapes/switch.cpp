@@ -21,8 +21,8 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-std::vector<std::uint32_t> blocks(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
-    return {endpoints};
+Blocks blocks(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
+    return {.sizes = {endpoints}};
 }
 
 }  // namespace

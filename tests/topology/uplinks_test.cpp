@@ -1,0 +1,53 @@
+#include "topology/uplinks.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+
+#include "tests/support/topology.hpp"
+
+namespace fourfold {
+namespace {
+
+/// "leaf1 -> spine0": "up from block 1 of 2 devices"
+std::string uplink(const Graph& graph, std::string_view from, std::string_view to) {
+    const Uplinks uplinks(graph);
+    for (const LinkId id : ids<LinkId>(graph.links().size())) {
+        if (graph[graph[id].from].name != from || graph[graph[id].to].name != to) continue;
+        const auto found = uplinks.of(id);
+        if (!found) return "none";
+        return fmt::format("{} block {} of {} devices", found->up ? "up from" : "down to",
+                           found->block, graph.blocks()[found->level]);
+    }
+    return "no such link";
+}
+
+TEST_CASE("an uplink is that of the smallest block that holds what its lower switch joins") {
+    const LinkSpec spec{.bandwidth = 25_GBps};
+    ClusterShape shape{.nodes = 8,
+                       .devices_per_node = 2,
+                       .node = fabric_of("switch", spec),
+                       .fabric = fabric_of("fat_tree", spec, {.leaf_ports = 4})};
+    const Graph two = seal_cluster(shape);
+    CHECK(uplink(two, "leaf1", "spine0") == "up from block 1 of 4 devices");
+    CHECK(uplink(two, "spine2", "leaf3") == "down to block 3 of 4 devices");
+    CHECK(uplink(two, "node0.device1", "leaf0") == "none");
+    CHECK(uplink(two, "node0.switch", "node0.device1") == "none");
+
+    shape.fabric->parameters.levels = 3;
+    shape.fabric->parameters.pod_leaves = 2;
+    const Graph three = seal_cluster(shape);
+    CHECK(uplink(three, "leaf3", "pod1.aggregation0") == "up from block 3 of 4 devices");
+    CHECK(uplink(three, "core1", "pod1.aggregation0") == "down to block 1 of 8 devices");
+
+    shape.fabric->parameters = {.leaf_ports = 1};  // two leaves a node
+    CHECK(uplink(seal_cluster(shape), "leaf5", "spine0") == "up from block 5 of 1 devices");
+}
+
+TEST_CASE("where no two switches are joined there are no uplinks") {
+    CHECK(Uplinks(cluster_of(2, 4, "switch")).empty());
+}
+
+}  // namespace
+}  // namespace fourfold
