@@ -139,8 +139,8 @@ GroupId Transfers::add_group(std::vector<DeviceId> members) {
 
 Transfers::Way Transfers::make_way(DeviceId from, DeviceId to) {
     const Graph& graph = routes_->graph();
-    Way made{.route = &routes_->route(from, to), .ports = {}};
-    for (const Share& share : made.route->shares) {
+    Way made{.route = routes_->route(from, to), .ports = {}};
+    for (const Share& share : made.route.shares) {
         const Link& link = graph[share.link];
         for (const bool out : {true, false}) {
             if (!graph[out ? link.from : link.to].is_device) continue;
@@ -170,7 +170,7 @@ const Transfers::Way& Transfers::way(DeviceId from, DeviceId to) {
 }
 
 Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
-    const Route& route = fold_ == nullptr ? routes_->route(from, to) : *way(from, to).route;
+    const Route& route = fold_ == nullptr ? routes_->route(from, to) : way(from, to).route;
     Hop found{Duration::zero(), route.latency};
     for (const Share& share : route.shares) {
         found.serialise =

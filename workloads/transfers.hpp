@@ -88,7 +88,7 @@ class Transfers {
     }
     /// How a message between two devices loads their ports.
     struct Way {
-        const Route* route = nullptr;
+        Route route;
         struct Port {
             std::size_t kind;  // in `port_kinds_`
             Share share;
