@@ -11,6 +11,9 @@
 // goes on from where it is by a shortest path of what is left.
 //
 // A collective is worked through member by member, each its own list of steps (sim/steps.hpp).
+// Steps that a member can send at once, over the same first link, are a train: that link is theirs
+// one after the other, and a message comes to be when the one before it gets to its second link. So
+// an all-to-all needs memory for what is under way between links, not for all pairs.
 
 #include <compare>
 #include <cstdint>
@@ -21,6 +24,7 @@
 
 #include "sim/link_model.hpp"
 #include "sim/link_turns.hpp"
+#include "sim/team_paths.hpp"
 
 namespace fourfold {
 
@@ -51,8 +55,9 @@ class MessageLinks {
         Time tail;       // when its last byte has passed the links so far
         bool at_source;  // its head is at the first link
         std::uint8_t inbox;
-        CollectiveId collective;  // of a part's messages
-        std::uint32_t from, to;   // members; from nobody: a send, or the passage `to`
+        std::uint32_t following = 0;  // of its train, that have their places on the first link
+        CollectiveId collective;      // of a part's messages
+        std::uint32_t from, to;       // members; from nobody: a send, or the passage `to`
         [[nodiscard]] bool is_background() const {
             return from == Step::nobody && to != Step::nobody;
         }
@@ -95,26 +100,41 @@ class MessageLinks {
                    std::uint32_t k);
     void maybe_end(CollectiveId id, std::uint32_t member);
 
-    void inject(const Message& message);
+    std::uint32_t free_slot();
+    std::span<const LinkId> keep(std::uint32_t slot, std::span<const LinkId> path);
+    void inject(std::uint32_t slot, const Message& message);
+    bool couple(const Order& order, const Step& step, LinkId first);
+    void send_following(std::uint32_t slot);
     void inject_background(std::uint32_t passage);
+    bool heads_meet();
     void serve(std::uint32_t slot);
     bool take_link(std::uint32_t slot);
     void serve_in_turns();
     void leave_source(const Message& message, Time at);
     void deliver(std::uint32_t slot);
-    void count(LinkId link, Bytes bytes);
+    Duration time_on(LinkId link, Bytes bytes);
+    void count(LinkId link, Bytes bytes, std::uint32_t messages = 1);
     void push(Time at, EventKind kind, std::uint32_t slot);
     void arrive(std::uint32_t passage);
 
     Run& run_;
     LinkChanges changes_;
-    IdVector<LinkId, Time> free_at_;
+    struct Port {  // of each link
+        Time free_at{};
+        std::uint64_t settled = 0;  // when a head was there last, of `settled_`
+        Bytes bytes{};              // of the message before, and what they take: few differ
+        Duration time{};
+    };
+    IdVector<LinkId, Port> ports_;
+    std::uint64_t settled_ = 0;  // how often
     IdVector<CollectiveId, std::uint32_t> call_of_;
     IdVector<TaskId, std::uint32_t> member_of_;  // of parts
     std::vector<Call> calls_;
     std::vector<std::uint32_t> free_calls_;
     std::vector<Message> messages_;
     std::vector<std::uint32_t> free_messages_;
+    TeamPaths paths_;
+    std::vector<std::vector<LinkId>> kept_paths_;  // of messages whose team keeps none
     // Around failed links, by how many have failed
     std::map<std::tuple<std::size_t, VertexId, VertexId>, std::vector<LinkId>> detours_;
     std::vector<std::uint32_t> heads_;  // messages (in turns: pieces) at a link in this instant

@@ -51,13 +51,14 @@ struct LinkUse {
     Bytes bytes{};
 };
 
-/// The members of collectives and the whole-message paths between those that exchange.
+/// The members of collectives and the whole-message paths between those that exchange. Where each
+/// exchanges with many, none is kept: the graph's routes tell them (sim/team_paths.hpp).
 struct Team {
     std::vector<DeviceId> members;
+    [[nodiscard]] bool keeps_paths() const { return !peers.empty(); }
     struct Peer {
         std::uint32_t to;
         std::uint32_t path_begin, path_end;  // in `links`
-        Duration latency;
     };
     std::vector<std::uint32_t> first_peer;  // members + 1 offsets into `peers`
     std::vector<Peer> peers;                // by member, then `to`

@@ -17,61 +17,64 @@ struct Traffic {
     std::uint32_t messages = 0;
 };
 
-std::vector<std::vector<Traffic>> traffic_of(const StepRule& rule, const StepPlan& plan) {
-    std::vector<std::vector<Traffic>> all(plan.members);
+// By the other member. Steps to the same one that do not follow each other are summed too.
+std::vector<Traffic> traffic_of(const StepRule& rule, const StepPlan& plan, std::uint32_t member) {
     std::vector<Traffic> sends;
-    for (std::uint32_t member = 0; member < plan.members; ++member) {
-        sends.clear();
-        for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
-            const std::uint32_t steps = rule.count(plan, channel, member);
-            if (rule.sum != nullptr) {
-                if (steps == 0) continue;
-                const Sent sum = rule.sum(plan, channel, member);
-                sends.push_back({sum.to, sum.bytes, sum.messages});
-                continue;
-            }
-            for (std::uint32_t k = 0; k < steps; ++k) {
-                const Step step = rule.step(plan, channel, member, k);
-                if (step.to == Step::nobody) continue;
-                if (sends.empty() || sends.back().to != step.to) sends.push_back({step.to});
-                sends.back().bytes += step.bytes;
-                ++sends.back().messages;
-            }
+    for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
+        const std::uint32_t steps = rule.count(plan, channel, member);
+        if (rule.sum != nullptr) {
+            if (steps == 0) continue;
+            const Sent sum = rule.sum(plan, channel, member);
+            sends.push_back({sum.to, sum.bytes, sum.messages});
+            continue;
         }
-        std::ranges::sort(sends, {}, &Traffic::to);
-        for (const Traffic& sent : sends) {
-            std::vector<Traffic>& mine = all[member];
-            if (mine.empty() || mine.back().to != sent.to) mine.push_back({sent.to});
-            mine.back().bytes += sent.bytes;
-            mine.back().messages += sent.messages;
+        for (std::uint32_t k = 0; k < steps; ++k) {
+            const Step step = rule.step(plan, channel, member, k);
+            if (step.to == Step::nobody) continue;
+            if (sends.empty() || sends.back().to != step.to) sends.push_back({step.to});
+            sends.back().bytes += step.bytes;
+            ++sends.back().messages;
         }
     }
-    return all;
+    std::ranges::sort(sends, {}, &Traffic::to);
+    std::size_t last = 0;
+    for (std::size_t i = 1; i < sends.size(); ++i) {
+        if (sends[i].to != sends[last].to) {
+            sends[++last] = sends[i];
+            continue;
+        }
+        sends[last].bytes += sends[i].bytes;
+        sends[last].messages += sends[i].messages;
+    }
+    sends.resize(std::min(sends.size(), last + 1));
+    return sends;
 }
 
-Team make_team(std::span<const DeviceId> members, const std::vector<std::vector<Traffic>>& traffic,
-               Routes& routes) {
+// Paths are kept where members have about as many peers as there are bits in their number, not
+// members: in rings, trees and butterflies.
+constexpr std::size_t peers_max = 64;
+
+// A team without paths.
+Team bare_team(std::span<const DeviceId> members) {
     Team team;
     team.members.assign(members.begin(), members.end());
-    team.first_peer.push_back(0);
-    for (std::size_t member = 0; member < members.size(); ++member) {
-        for (const Traffic& sent : traffic[member]) {
-            const Route& route = routes.route(members[member], members[sent.to]);
-            const auto begin = static_cast<std::uint32_t>(team.links.size());
-            team.links.insert(team.links.end(), route.path.begin(), route.path.end());
-            team.peers.push_back(
-                {sent.to, begin, static_cast<std::uint32_t>(team.links.size()), route.latency});
-        }
-        team.first_peer.push_back(static_cast<std::uint32_t>(team.peers.size()));
-    }
     return team;
 }
 
-// A team that is only ever looked at as a whole: nobody asks for the paths between its members.
-Team team_of_parts(std::span<const DeviceId> parts) {
-    Team team;
-    team.members.assign(parts.begin(), parts.end());
-    team.first_peer.assign(parts.size() + 1, 0);
+Team make_team(std::span<const DeviceId> members, const StepRule& rule, const StepPlan& plan,
+               Routes& routes) {
+    Team team = bare_team(members);
+    team.first_peer.push_back(0);
+    for (std::uint32_t member = 0; member < members.size(); ++member) {
+        for (const Traffic& sent : traffic_of(rule, plan, member)) {
+            const auto path = routes.path(members[member], members[sent.to]);
+            const auto begin = static_cast<std::uint32_t>(team.links.size());
+            team.links.insert(team.links.end(), path.begin(), path.end());
+            team.peers.push_back({sent.to, begin, static_cast<std::uint32_t>(team.links.size())});
+        }
+        team.first_peer.push_back(static_cast<std::uint32_t>(team.peers.size()));
+        if (team.peers.size() > peers_max * members.size()) return bare_team(members);
+    }
     return team;
 }
 
@@ -114,7 +117,8 @@ Transfers::Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algor
       algorithm_(algorithm),
       node_(node),
       fabric_(fabric),
-      fold_(fold) {
+      fold_(fold),
+      on_links_(routes.graph().links().size()) {
     const Graph& graph = routes.graph();
     all_uses_ = fold_ == nullptr || std::ranges::any_of(graph.links(), [&](const Link& link) {
                     return !graph[link.from].is_device && !graph[link.to].is_device;
@@ -329,11 +333,9 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     made.incoming.assign(devices.size(), 0);
     made.sent.assign(devices.size(), Bytes{});
 
-    const std::vector<std::vector<Traffic>> traffic = traffic_of(used.rule, made.plan);
-    std::map<LinkId, Bytes> on_links;
     PortLoads loads(devices.size());
     for (std::uint32_t member = 0; member < devices.size(); ++member) {
-        for (const Traffic& sent : traffic[member]) {
+        for (const Traffic& sent : traffic_of(used.rule, made.plan, member)) {
             made.incoming[sent.to] += sent.messages;
             made.sent[member] += sent.bytes;
             const DeviceId from = devices[member], to = devices[sent.to];
@@ -343,7 +345,9 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             if (!all_uses_ && !is_simulated(from) && !is_simulated(to)) continue;
             for (const Share& share : routes_->route(from, to).shares) {
                 const Bytes part = share_of(sent.bytes, share);
-                if (all_uses_ || has_simulated_end(share.link)) on_links[share.link] += part;
+                if (part == Bytes{} || (!all_uses_ && !has_simulated_end(share.link))) continue;
+                if (on_links_[share.link] == Bytes{}) used_links_.push_back(share.link);
+                on_links_[share.link] += part;
             }
         }
         // Every channel is a send stream of its own; the largest is the unit of fairness.
@@ -351,11 +355,13 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             std::max(made.stream_bytes, ceil_div(made.sent[member], made.plan.channels));
     }
     Duration busiest = loads.busiest();
-    for (const auto& [link, sum] : on_links) {
-        if (sum.value == 0) continue;
+    std::ranges::sort(used_links_);
+    for (const LinkId link : used_links_) {
+        const Bytes sum = std::exchange(on_links_[link], Bytes{});
         made.uses.push_back({link, sum});
         busiest = std::max(busiest, sum / routes_->graph()[link].rate);
     }
+    used_links_.clear();
 
     if (devices.size() > 1) {
         const TransportCosts& costs = groups_[group].in_one_node ? node_ : fabric_;
@@ -374,8 +380,8 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             .first->second;
     const bool whole = parts(group).size() == devices.size();
     if (team.value == ~std::uint32_t{0}) {
-        team = draft_->add_team(whole ? make_team(devices, traffic, *routes_)
-                                      : team_of_parts(parts(group)));
+        team = draft_->add_team(whole ? make_team(devices, used.rule, made.plan, *routes_)
+                                      : bare_team(parts(group)));
     }
     made.team = team;
     if (!whole) keep_parts(devices, parts(group), *fold_, made);

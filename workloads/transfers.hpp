@@ -126,7 +126,9 @@ class Transfers {
     Way own_way_;                        // of the last pair that is like no other
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
-    std::vector<char> even_;  // of each transfer: its members' ports carry alike
+    std::vector<char> even_;            // of each transfer: its members' ports carry alike
+    IdVector<LinkId, Bytes> on_links_;  // of the collective that is being made
+    std::vector<LinkId> used_links_;    // with bytes on them
     std::set<std::string> refusals_;
     bool cut_evenly_ = true;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;
