@@ -24,6 +24,14 @@ MessageLinks::MessageLinks(Run& run)
         std::uint32_t member = 0;
         for (const TaskId part : run.program.parts(id)) member_of_[part] = member++;
     }
+    const bool any_recur = run.program.collectives().size() > run.program.transfers().size();
+    if (any_recur && !run.options.each_message && !turns_ && !changes_.any()) {
+        const std::size_t links = run.graph.links().size();
+        quiet_.emplace(Quiet{.teams = {run.graph, run.program, member_of_},
+                             .courses = {run.graph, run.program},
+                             .open = IdVector<LinkId, std::uint32_t>(links),
+                             .held_until = IdVector<LinkId, Time>(links)});
+    }
 }
 
 void MessageLinks::on_event(Event event) {
@@ -313,6 +321,15 @@ void MessageLinks::open_call(CollectiveId id) {
     const std::span<const TaskId> parts = run_.program.parts(id);
     Call& opened = call(id);
     opened.open = static_cast<std::uint32_t>(parts.size());
+    opened.held = can_hold(id);
+    if (quiet_) {
+        for (const LinkId port : quiet_->teams.ports(about.team)) ++quiet_->open[port];
+    }
+    if (opened.held) {
+        opened.begun = 0;
+        opened.begins.assign(parts.size(), Duration::zero());
+        return;
+    }
     opened.members.assign(parts.size(), Member{});
     opened.lanes.assign(parts.size() * about.plan.channels, Lane{});
     for (std::uint32_t member = 0; member < parts.size(); ++member) {
@@ -329,6 +346,12 @@ void MessageLinks::open_call(CollectiveId id) {
 void MessageLinks::begin_steps(TaskId part) {
     const CollectiveId id = run_.program.collective(part);
     const std::uint32_t member = member_of_[part];
+    if (quiet_) {
+        for (const LinkId port : quiet_->teams.ports(transfer(id).team, member)) {
+            if (quiet_->held_until[port] > run_.queue.now()) run_.disturbed = true;
+        }
+    }
+    if (call(id).held) return hold(id, member);
     call(id).members[member].here = true;
     for (std::uint32_t channel = 0; channel < transfer(id).plan.channels; ++channel) {
         if (transfer(id).rule->pace == Pace::rendezvous) {
@@ -338,6 +361,46 @@ void MessageLinks::begin_steps(TaskId part) {
         }
     }
     maybe_end(id, member);
+}
+
+bool MessageLinks::can_hold(CollectiveId id) const {
+    const TransferId transfer = run_.program.collectives()[id].transfer;
+    const Transfer& about = run_.program.transfers()[transfer];
+    return quiet_ && about.meets && quiet_->teams.is_quiet(about.team) &&
+           run_.program.stretch(id) == 1 && quiet_->courses.recur(transfer) &&
+           std::ranges::all_of(quiet_->teams.ports(about.team),
+                               [this](LinkId port) { return quiet_->open[port] == 0; });
+}
+
+void MessageLinks::hold(CollectiveId id, std::uint32_t member) {
+    Call& held = call(id);
+    if (held.begun++ == 0) held.first = run_.queue.now();
+    held.begins[member] = run_.queue.now() - held.first;
+    if (held.begun == held.begins.size()) release(id);
+}
+
+void MessageLinks::release(CollectiveId id) {
+    const Call& held = call(id);
+    const Course& course =
+        quiet_->courses.course(run_.program.collectives()[id].transfer, held.begins);
+    run_.out_of_range = run_.out_of_range || !course.in_range;
+    if (run_.out_of_range) return;
+    const Duration past = run_.queue.now() - held.first;
+    Time last{};
+    for (std::uint32_t member = 0; member < held.begins.size(); ++member) {
+        FOURFOLD_CHECK(course.ends[member] >= past, "member {} is done too early", member);
+        const Time end = run_.after(course.ends[member] - past);
+        last = std::max(last, end);
+        run_.queue.push(end, {part_end, run_.program.parts(id)[member].value});
+    }
+    for (const Course::Load& load : course.loads) {
+        run_.timeline.carried[load.link] += load.bytes;
+        run_.timeline.busy[load.link] += load.busy;
+    }
+    run_.timeline.messages += course.messages;
+    for (const LinkId port : quiet_->teams.ports(transfer(id).team)) {
+        quiet_->held_until[port] = last;
+    }
 }
 
 void MessageLinks::run_eager(CollectiveId id, std::uint32_t member, std::uint32_t channel) {
@@ -472,7 +535,10 @@ void MessageLinks::maybe_end(CollectiveId id, std::uint32_t member) {
 void MessageLinks::close_member(TaskId part) {
     const CollectiveId id = run_.program.collective(part);
     run_.done.push_back(part);
-    if (--call(id).open == 0) free_calls_.push_back(call_of_[id]);
+    if (--call(id).open > 0) return;
+    free_calls_.push_back(call_of_[id]);
+    if (!quiet_) return;
+    for (const LinkId port : quiet_->teams.ports(transfer(id).team)) --quiet_->open[port];
 }
 
 }  // namespace fourfold

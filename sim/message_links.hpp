@@ -14,6 +14,11 @@
 // Steps that a member can send at once, over the same first link, are a train: that link is theirs
 // one after the other, and a message comes to be when the one before it gets to its second link. So
 // an all-to-all needs memory for what is under way between links, not for all pairs.
+//
+// A call that nobody can disturb (sim/quiet_teams.hpp) is held until all its members have begun, of
+// whom none can be done before. Then all of it is known: it goes as one that began alike went
+// (sim/courses.hpp). If somebody else does send through its ports before all its members are done,
+// the run is void.
 
 #include <compare>
 #include <cstdint>
@@ -22,8 +27,10 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/courses.hpp"
 #include "sim/link_model.hpp"
 #include "sim/link_turns.hpp"
+#include "sim/quiet_teams.hpp"
 #include "sim/team_paths.hpp"
 
 namespace fourfold {
@@ -80,6 +87,10 @@ class MessageLinks {
         std::vector<Lane> lanes;  // member * channels + channel
         std::vector<Member> members;
         std::uint32_t open = 0;  // members that are not done
+        bool held = false;
+        std::uint32_t begun = 0;  // of a held call, as what follows
+        Time first{};
+        std::vector<Duration> begins;  // of members, after the first
     };
 
     [[nodiscard]] const Transfer& transfer(CollectiveId id) const {
@@ -93,6 +104,9 @@ class MessageLinks {
     void open_call(CollectiveId id);
     void close_member(TaskId part);
     void begin_steps(TaskId part);
+    [[nodiscard]] bool can_hold(CollectiveId id) const;
+    void hold(CollectiveId id, std::uint32_t member);
+    void release(CollectiveId id);
     void run_eager(CollectiveId id, std::uint32_t member, std::uint32_t channel);
     void enter_rounds(CollectiveId id, std::uint32_t member, std::uint32_t channel);
     void half_done(CollectiveId id, std::uint32_t member, std::uint32_t channel);
@@ -129,6 +143,13 @@ class MessageLinks {
     std::uint64_t settled_ = 0;  // how often
     IdVector<CollectiveId, std::uint32_t> call_of_;
     IdVector<TaskId, std::uint32_t> member_of_;  // of parts
+    struct Quiet {
+        QuietTeams teams;
+        Courses courses;
+        IdVector<LinkId, std::uint32_t> open;  // calls that send through each port
+        IdVector<LinkId, Time> held_until;     // by a call whose end is known
+    };
+    std::optional<Quiet> quiet_;  // where calls are held
     std::vector<Call> calls_;
     std::vector<std::uint32_t> free_calls_;
     std::vector<Message> messages_;

@@ -85,6 +85,7 @@ struct Transfer {
     Duration start{};                     // before the first step, part of `alone`
     std::vector<std::uint32_t> incoming;  // messages that each member receives
     std::vector<Bytes> sent;              // by each member
+    bool meets = false;                   // no member is done before all have begun
 };
 
 /// Messages that load the links while tasks are open and that nobody waits for: one at `at`, the

@@ -327,6 +327,7 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
 
     Transfer made;
     made.is_collective = true;
+    made.meets = kind != CollectiveKind::broadcast;  // else each lacks what the last one has
     made.rule = &used.rule;
     made.plan = used.plan(about);
     made.bytes = bytes;
