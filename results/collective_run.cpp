@@ -15,7 +15,7 @@
 namespace fourfold {
 namespace {
 
-// A route for each pair that exchanges messages: some gigabytes, and beyond it nobody waits.
+// A message for each pair: beyond it nobody waits.
 constexpr std::uint64_t pairs_max = std::uint64_t{1} << 24;
 
 struct Usage {

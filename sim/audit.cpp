@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "sim/team_paths.hpp"
+
 namespace fourfold {
 namespace {
 
@@ -300,18 +302,12 @@ class Auditor {
                 for (std::uint32_t k = 0; k < steps; ++k) {
                     const Step step = about.rule->step(about.plan, channel, member, k);
                     if (step.to == Step::nobody) continue;
-                    for (std::uint32_t p = team.first_peer[member]; p < team.first_peer[member + 1];
-                         ++p) {
-                        if (team.peers[p].to != step.to) continue;
-                        const LinkId first = team.links[team.peers[p].path_begin];
-                        leaving[first] += step.bytes;
-                        ++messages;
-                        for (std::uint32_t l = team.peers[p].path_begin; l < team.peers[p].path_end;
-                             ++l) {
-                            carried[team.links[l]] += step.bytes;
-                            work_[team.links[l]] +=
-                                static_cast<long double>(step.bytes.value) * stretch;
-                        }
+                    const std::span<const LinkId> path = paths_.between(team, member, step.to);
+                    leaving[path.front()] += step.bytes;
+                    ++messages;
+                    for (const LinkId link : path) {
+                        carried[link] += step.bytes;
+                        work_[link] += static_cast<long double>(step.bytes.value) * stretch;
                     }
                 }
             }
@@ -332,6 +328,7 @@ class Auditor {
     std::span<const LinkChange> changes_;
     bool reroutes_;  // messages may take other paths than their own
     IdVector<LinkId, long double> work_{graph_.links().size(), 0.0L};  // bytes, as if not stretched
+    TeamPaths paths_{graph_};
     std::vector<std::string> faults_;
 };
 

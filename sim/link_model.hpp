@@ -49,6 +49,7 @@ struct Run {
     const SimulateOptions& options;
     bool out_of_range = false;
     std::string cut_off = {};           // who has no route any more
+    bool disturbed = false;             // a call that was taken as undisturbed
     std::size_t background_events = 0;  // pending ones, that alone keep no run going
 
     /// now + delay, or now with `out_of_range` set if that is beyond what time can hold.

@@ -8,25 +8,14 @@
 #include "topology/check.hpp"
 
 namespace fourfold {
-namespace {
-
-const Team::Peer& peer(const Team& team, std::uint32_t from, std::uint32_t to) {
-    const auto first = team.peers.begin() + team.first_peer[from];
-    const auto last = team.peers.begin() + team.first_peer[from + 1];
-    const auto found = std::lower_bound(
-        first, last, to, [](const Team::Peer& a, std::uint32_t b) { return a.to < b; });
-    FOURFOLD_DCHECK(found != last && found->to == to, "member {} has no path to {}", from, to);
-    return *found;
-}
-
-}  // namespace
 
 MessageLinks::MessageLinks(Run& run)
     : run_(run),
       changes_(run.graph, run.options.changes),
-      free_at_(run.graph.links().size()),
+      ports_(run.graph.links().size()),
       call_of_(run.program.collectives().size(), ~std::uint32_t{0}),
-      member_of_(run.program.tasks(), 0) {
+      member_of_(run.program.tasks(), 0),
+      paths_(run.graph) {
     if (run.options.quantum > Bytes{}) {
         FOURFOLD_CHECK(run.program.background().size() == 0, "turns know no background");
         turns_.emplace(run, changes_, run.options.quantum);
@@ -35,6 +24,14 @@ MessageLinks::MessageLinks(Run& run)
         std::uint32_t member = 0;
         for (const TaskId part : run.program.parts(id)) member_of_[part] = member++;
     }
+    const bool any_recur = run.program.collectives().size() > run.program.transfers().size();
+    if (any_recur && !run.options.each_message && !turns_ && !changes_.any()) {
+        const std::size_t links = run.graph.links().size();
+        quiet_.emplace(Quiet{.teams = {run.graph, run.program, member_of_},
+                             .courses = {run.graph, run.program},
+                             .open = IdVector<LinkId, std::uint32_t>(links),
+                             .held_until = IdVector<LinkId, Time>(links)});
+    }
 }
 
 void MessageLinks::on_event(Event event) {
@@ -42,6 +39,7 @@ void MessageLinks::on_event(Event event) {
         case hop:
             if (!turns_) {
                 run_.background_events -= messages_[event.subject].is_background() ? 1 : 0;
+                send_following(event.subject);
             }
             heads_.push_back(event.subject);
             break;
@@ -50,6 +48,7 @@ void MessageLinks::on_event(Event event) {
             break;
         case delivery:
             run_.background_events -= messages_[event.subject].is_background() ? 1 : 0;
+            send_following(event.subject);
             deliver(event.subject);
             break;
         case background_ready:
@@ -65,17 +64,17 @@ void MessageLinks::on_event(Event event) {
         case send_start: {
             const TaskId send{event.subject};
             const Transfer& sent = run_.program.transfers()[run_.program.transfer(send)];
-            inject({.order = {run_.program.device(send), send},
-                    .next = sent.path.data(),
-                    .end = sent.path.data() + sent.path.size(),
-                    .bytes = sent.bytes,
-                    .stretch = run_.program.stretch(send),
-                    .tail = {},
-                    .at_source = true,
-                    .inbox = 0,
-                    .collective = {},
-                    .from = Step::nobody,
-                    .to = Step::nobody});
+            inject(free_slot(), {.order = {run_.program.device(send), send},
+                                 .next = sent.path.data(),
+                                 .end = sent.path.data() + sent.path.size(),
+                                 .bytes = sent.bytes,
+                                 .stretch = run_.program.stretch(send),
+                                 .tail = {},
+                                 .at_source = true,
+                                 .inbox = 0,
+                                 .collective = {},
+                                 .from = Step::nobody,
+                                 .to = Step::nobody});
             break;
         }
         case send_end:
@@ -97,11 +96,19 @@ void MessageLinks::settle() {
     const auto earlier = [this](std::uint32_t a, std::uint32_t b) {
         return messages_[a].order < messages_[b].order;
     };
-    if (!std::is_sorted(heads_.begin(), heads_.end(), earlier)) {
-        std::sort(heads_.begin(), heads_.end(), earlier);
-    }
+    // Failures and background tell who was first.
+    const bool any_order = !changes_.any() && run_.program.background().empty();
+    if (!any_order || heads_meet()) std::sort(heads_.begin(), heads_.end(), earlier);
     for (const std::uint32_t slot : heads_) serve(slot);
     heads_.clear();
+}
+
+// Whether two heads are at one link.
+bool MessageLinks::heads_meet() {
+    ++settled_;
+    return std::ranges::any_of(heads_, [this](std::uint32_t slot) {
+        return std::exchange(ports_[*messages_[slot].next].settled, settled_) == settled_;
+    });
 }
 
 void MessageLinks::serve_in_turns() {
@@ -134,26 +141,30 @@ void MessageLinks::inject_background(std::uint32_t passage) {
     const BackgroundId id = run_.timeline.passages[passage].background;
     const Transfer& sent = run_.program.transfers()[run_.program.background()[id].transfer];
     const Vertex& source = run_.graph[run_.graph[sent.path.front()].from];
-    inject({.order = {source.device, no_task, id.value},
-            .next = sent.path.data(),
-            .end = sent.path.data() + sent.path.size(),
-            .bytes = sent.bytes,
-            .stretch = 1,
-            .tail = {},
-            .at_source = true,
-            .inbox = 0,
-            .collective = {},
-            .from = Step::nobody,
-            .to = passage});
+    inject(free_slot(), {.order = {source.device, no_task, id.value},
+                         .next = sent.path.data(),
+                         .end = sent.path.data() + sent.path.size(),
+                         .bytes = sent.bytes,
+                         .stretch = 1,
+                         .tail = {},
+                         .at_source = true,
+                         .inbox = 0,
+                         .collective = {},
+                         .from = Step::nobody,
+                         .to = passage});
 }
 
-void MessageLinks::inject(const Message& message) {
+std::uint32_t MessageLinks::free_slot() {
     if (free_messages_.empty()) {
         free_messages_.push_back(static_cast<std::uint32_t>(messages_.size()));
         messages_.emplace_back();
     }
     const std::uint32_t slot = free_messages_.back();
     free_messages_.pop_back();
+    return slot;
+}
+
+void MessageLinks::inject(std::uint32_t slot, const Message& message) {
     messages_[slot] = message;
     heads_.push_back(
         turns_ ? turns_->enter(slot, {message.next, message.end}, message.bytes, message.stretch)
@@ -167,14 +178,16 @@ void MessageLinks::serve(std::uint32_t slot) {
     const LinkId id = *message.next++;
     const Link& link = run_.graph[id];
     const Duration latency = stretched(link.spec.latency, message.stretch);
-    const Time head = std::max(now, free_at_[id]);
-    Duration occupied = stretched(message.bytes / link.rate, message.stretch);
+    const Time head = std::max(now, ports_[id].free_at);
+    Duration occupied = stretched(time_on(id, message.bytes), message.stretch);
     if (changes_.any()) occupied = changes_.slowed(id, head, occupied);
-    const Time free = run_.after((head - now) + occupied);
-    if (run_.out_of_range) return;  // and nothing may be added up any more
-    free_at_[id] = free;
+    Time free = run_.after((head - now) + occupied);
     message.tail = std::max(message.tail, free);
-    if (!message.is_background()) count(id, message.bytes);
+    for (std::uint32_t i = 0; i < message.following; ++i)
+        free = run_.after((free - now) + occupied);
+    if (run_.out_of_range) return;  // and nothing may be added up any more
+    ports_[id].free_at = free;
+    if (!message.is_background()) count(id, message.bytes, 1 + message.following);
 
     if (message.at_source) {
         message.at_source = false;
@@ -196,7 +209,7 @@ bool MessageLinks::take_link(std::uint32_t slot) {
     while (true) {
         const LinkId id = *message.next;
         const std::optional<Time> fails = changes_.failure(id);
-        if (!fails || std::max(now, free_at_[id]) < *fails) return true;
+        if (!fails || std::max(now, ports_[id].free_at) < *fails) return true;
         if (now < *fails) {
             push(*fails, hop, slot);
             return false;
@@ -232,7 +245,7 @@ void MessageLinks::leave_source(const Message& message, Time at) {
     }
     Member& sender = call(message.collective).members[message.from];
     sender.sending_until = std::max(sender.sending_until, at);
-    --sender.unserved;
+    sender.unserved -= 1 + message.following;
     maybe_end(message.collective, message.from);
 }
 
@@ -241,9 +254,18 @@ void MessageLinks::push(Time at, EventKind kind, std::uint32_t slot) {
     run_.background_events += messages_[slot].is_background() ? 1 : 0;
 }
 
-void MessageLinks::count(LinkId link, Bytes bytes) {
-    run_.timeline.carried[link] += bytes;
-    run_.timeline.busy[link] += bytes / run_.graph[link].rate;
+Duration MessageLinks::time_on(LinkId link, Bytes bytes) {
+    Port& port = ports_[link];
+    if (port.bytes != bytes) {
+        port.bytes = bytes;
+        port.time = bytes / run_.graph[link].rate;
+    }
+    return port.time;
+}
+
+void MessageLinks::count(LinkId link, Bytes bytes, std::uint32_t messages) {
+    run_.timeline.carried[link] += bytes * messages;
+    run_.timeline.busy[link] += time_on(link, bytes) * messages;
 }
 
 void MessageLinks::arrive(std::uint32_t index) {
@@ -299,6 +321,15 @@ void MessageLinks::open_call(CollectiveId id) {
     const std::span<const TaskId> parts = run_.program.parts(id);
     Call& opened = call(id);
     opened.open = static_cast<std::uint32_t>(parts.size());
+    opened.held = can_hold(id);
+    if (quiet_) {
+        for (const LinkId port : quiet_->teams.ports(about.team)) ++quiet_->open[port];
+    }
+    if (opened.held) {
+        opened.begun = 0;
+        opened.begins.assign(parts.size(), Duration::zero());
+        return;
+    }
     opened.members.assign(parts.size(), Member{});
     opened.lanes.assign(parts.size() * about.plan.channels, Lane{});
     for (std::uint32_t member = 0; member < parts.size(); ++member) {
@@ -315,6 +346,12 @@ void MessageLinks::open_call(CollectiveId id) {
 void MessageLinks::begin_steps(TaskId part) {
     const CollectiveId id = run_.program.collective(part);
     const std::uint32_t member = member_of_[part];
+    if (quiet_) {
+        for (const LinkId port : quiet_->teams.ports(transfer(id).team, member)) {
+            if (quiet_->held_until[port] > run_.queue.now()) run_.disturbed = true;
+        }
+    }
+    if (call(id).held) return hold(id, member);
     call(id).members[member].here = true;
     for (std::uint32_t channel = 0; channel < transfer(id).plan.channels; ++channel) {
         if (transfer(id).rule->pace == Pace::rendezvous) {
@@ -324,6 +361,46 @@ void MessageLinks::begin_steps(TaskId part) {
         }
     }
     maybe_end(id, member);
+}
+
+bool MessageLinks::can_hold(CollectiveId id) const {
+    const TransferId transfer = run_.program.collectives()[id].transfer;
+    const Transfer& about = run_.program.transfers()[transfer];
+    return quiet_ && about.meets && quiet_->teams.is_quiet(about.team) &&
+           run_.program.stretch(id) == 1 && quiet_->courses.recur(transfer) &&
+           std::ranges::all_of(quiet_->teams.ports(about.team),
+                               [this](LinkId port) { return quiet_->open[port] == 0; });
+}
+
+void MessageLinks::hold(CollectiveId id, std::uint32_t member) {
+    Call& held = call(id);
+    if (held.begun++ == 0) held.first = run_.queue.now();
+    held.begins[member] = run_.queue.now() - held.first;
+    if (held.begun == held.begins.size()) release(id);
+}
+
+void MessageLinks::release(CollectiveId id) {
+    const Call& held = call(id);
+    const Course& course =
+        quiet_->courses.course(run_.program.collectives()[id].transfer, held.begins);
+    run_.out_of_range = run_.out_of_range || !course.in_range;
+    if (run_.out_of_range) return;
+    const Duration past = run_.queue.now() - held.first;
+    Time last{};
+    for (std::uint32_t member = 0; member < held.begins.size(); ++member) {
+        FOURFOLD_CHECK(course.ends[member] >= past, "member {} is done too early", member);
+        const Time end = run_.after(course.ends[member] - past);
+        last = std::max(last, end);
+        run_.queue.push(end, {part_end, run_.program.parts(id)[member].value});
+    }
+    for (const Course::Load& load : course.loads) {
+        run_.timeline.carried[load.link] += load.bytes;
+        run_.timeline.busy[load.link] += load.busy;
+    }
+    run_.timeline.messages += course.messages;
+    for (const LinkId port : quiet_->teams.ports(transfer(id).team)) {
+        quiet_->held_until[port] = last;
+    }
 }
 
 void MessageLinks::run_eager(CollectiveId id, std::uint32_t member, std::uint32_t channel) {
@@ -378,20 +455,74 @@ void MessageLinks::half_done(CollectiveId id, std::uint32_t member, std::uint32_
 void MessageLinks::send_step(CollectiveId id, std::uint32_t channel, std::uint32_t member,
                              const Step& step, std::uint32_t k) {
     const Team& team = run_.program.teams()[transfer(id).team];
-    const Team::Peer& path = peer(team, member, step.to);
+    std::span<const LinkId> path = paths_.between(team, member, step.to);
     Member& sender = call(id).members[member];
     ++sender.unserved;
-    inject({.order = {team.members[member], sender.part, channel, k},
-            .next = team.links.data() + path.path_begin,
-            .end = team.links.data() + path.path_end,
-            .bytes = step.bytes,
-            .stretch = run_.program.stretch(id),
-            .tail = {},
-            .at_source = true,
-            .inbox = step.inbox,
-            .collective = id,
-            .from = member,
-            .to = step.to});
+    const Order order{team.members[member], sender.part, channel, k};
+    if (couple(order, step, path.front())) return;
+    const std::uint32_t slot = free_slot();
+    if (!team.keeps_paths()) path = keep(slot, path);
+    inject(slot, {.order = order,
+                  .next = path.data(),
+                  .end = path.data() + path.size(),
+                  .bytes = step.bytes,
+                  .stretch = run_.program.stretch(id),
+                  .tail = {},
+                  .at_source = true,
+                  .inbox = step.inbox,
+                  .collective = id,
+                  .from = member,
+                  .to = step.to});
+}
+
+std::span<const LinkId> MessageLinks::keep(std::uint32_t slot, std::span<const LinkId> path) {
+    if (slot >= kept_paths_.size()) kept_paths_.resize(messages_.size());
+    kept_paths_[slot].assign(path.begin(), path.end());
+    return kept_paths_[slot];
+}
+
+// Whether the step goes with the train of the message that was injected before it. Links that
+// change, or serve in turns, have no trains.
+bool MessageLinks::couple(const Order& order, const Step& step, LinkId first) {
+    if (heads_.empty() || turns_ || changes_.any()) return false;
+    Message& last = messages_[heads_.back()];
+    const Order after{last.order.source, last.order.task, last.order.channel,
+                      last.order.step + last.following + 1};
+    if (!last.at_source || order != after || step.bytes != last.bytes || first != *last.next) {
+        return false;
+    }
+    ++last.following;
+    return true;
+}
+
+// The message's head is beyond its first link: the next one of its train becomes a message. Its
+// head left that link when this one's tail did.
+void MessageLinks::send_following(std::uint32_t slot) {
+    if (messages_[slot].following == 0) return;
+    Message message = messages_[slot];
+    messages_[slot].following = 0;
+    --message.following;
+    ++message.order.step;
+    const Transfer& about = transfer(message.collective);
+    const Step step =
+        about.rule->step(about.plan, message.order.channel, message.from, message.order.step);
+    message.inbox = step.inbox;
+    message.to = step.to;
+
+    const Team& team = run_.program.teams()[about.team];
+    std::span<const LinkId> path = paths_.between(team, message.from, message.to);
+    const std::uint32_t next = free_slot();
+    if (!team.keeps_paths()) path = keep(next, path);
+    message.next = path.data() + 1;
+    message.end = path.data() + path.size();
+    const Time head = message.tail, now = run_.queue.now();
+    message.tail += stretched(time_on(path.front(), message.bytes), message.stretch);
+    messages_[next] = message;
+    if (message.next == message.end) {
+        push(run_.after(message.tail - now), delivery, next);
+    } else {
+        push(head, hop, next);
+    }
 }
 
 void MessageLinks::maybe_end(CollectiveId id, std::uint32_t member) {
@@ -404,7 +535,10 @@ void MessageLinks::maybe_end(CollectiveId id, std::uint32_t member) {
 void MessageLinks::close_member(TaskId part) {
     const CollectiveId id = run_.program.collective(part);
     run_.done.push_back(part);
-    if (--call(id).open == 0) free_calls_.push_back(call_of_[id]);
+    if (--call(id).open > 0) return;
+    free_calls_.push_back(call_of_[id]);
+    if (!quiet_) return;
+    for (const LinkId port : quiet_->teams.ports(transfer(id).team)) --quiet_->open[port];
 }
 
 }  // namespace fourfold

@@ -54,13 +54,14 @@ struct LinkUse {
     std::int64_t copies = 1;
 };
 
-/// The members of collectives and the whole-message paths between those that exchange.
+/// The members of collectives and the whole-message paths between those that exchange. Where each
+/// exchanges with many, none is kept: the graph's routes tell them (sim/team_paths.hpp).
 struct Team {
     std::vector<DeviceId> members;
+    [[nodiscard]] bool keeps_paths() const { return !peers.empty(); }
     struct Peer {
         std::uint32_t to;
         std::uint32_t path_begin, path_end;  // in `links`
-        Duration latency;
     };
     std::vector<std::uint32_t> first_peer;  // members + 1 offsets into `peers`
     std::vector<Peer> peers;                // by member, then `to`
@@ -87,6 +88,7 @@ struct Transfer {
     Duration start{};                     // before the first step, part of `alone`
     std::vector<std::uint32_t> incoming;  // messages that each member receives
     std::vector<Bytes> sent;              // by each member
+    bool meets = false;                   // no member is done before all have begun
 };
 
 /// Messages that load the links while tasks are open and that nobody waits for: one at `at`, the

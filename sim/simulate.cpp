@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/flow_links.hpp"
 #include "sim/message_links.hpp"
@@ -55,8 +56,10 @@ std::string describe_cycle(const Program& program, const IdVector<TaskId, std::u
     return text + " and so on";
 }
 
+// Returns: nothing if a call was taken as undisturbed and is not.
 template <class Links>
-Result<Timeline> run(const Graph& graph, const Program& program, const SimulateOptions& options) {
+std::optional<Result<Timeline>> run(const Graph& graph, const Program& program,
+                                    const SimulateOptions& options) {
     Timeline timeline;
     timeline.begin.resize(program.tasks());
     timeline.end.resize(program.tasks());
@@ -155,6 +158,7 @@ Result<Timeline> run(const Graph& graph, const Program& program, const SimulateO
             due.clear();
             links.settle();
         } while (!queue.instant_drained() || !done.empty());
+        if (state.disturbed) return std::nullopt;
         if (state.out_of_range) {
             return problem("", fmt::format("the step takes longer than the clock can hold ({})",
                                            to_text(duration_limit)));
@@ -182,9 +186,13 @@ Result<Timeline> simulate(const Graph& graph, const Program& program,
                           const SimulateOptions& options) {
     switch (options.links) {
         case LinkModel::flows:
-            return run<FlowLinks>(graph, program, options);
-        case LinkModel::messages:
-            return run<MessageLinks>(graph, program, options);
+            return *run<FlowLinks>(graph, program, options);
+        case LinkModel::messages: {
+            if (auto made = run<MessageLinks>(graph, program, options)) return *std::move(made);
+            SimulateOptions each = options;
+            each.each_message = true;
+            return *run<MessageLinks>(graph, program, each);
+        }
     }
     FOURFOLD_CHECK(false);
 }

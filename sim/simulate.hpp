@@ -19,7 +19,8 @@ struct SimulateOptions {
     LinkModel links = LinkModel::flows;
     bool record_rates = false;              // for `audit`: the fluid model's speeds over time
     std::span<const LinkChange> changes{};  // failures: of whole messages only
-    Bytes quantum{};  // messages: of which links serve those that wait in turns; 0: whole
+    Bytes quantum{};            // messages: of which links serve those that wait in turns; 0: whole
+    bool each_message = false;  // messages: calls that go alike are simulated again each time
 };
 
 /// Refuses a quantum that makes too many pieces, or none.

@@ -1,7 +1,10 @@
 #include "topology/routes.hpp"
 
 #include <algorithm>
+#include <boost/range/iterator_range.hpp>
+#include <iterator>
 
+#include "topology/adjacency.hpp"
 #include "topology/check.hpp"
 #include "topology/splitmix.hpp"
 
@@ -24,12 +27,24 @@
 // first choices one by one: what enters a vertex leaves it, to the last unit, and branches that
 // meet again add up. Only the finished share is rounded up to 2^-32; errors of the division, far
 // below that, must not lift a share that is exact (three sixths are a half).
+//
+// Two devices are twins if their ports are the same. A shortest route between others never goes
+// through both: from the first it had better go on where it leaves the second. So the routes of a
+// pair are those of its twins, with their ports in place of the pair's:
+//
+//     d --.                        .-- e        at a vertex whose choices include a device's port,
+//          switch ==>  ...  ==> switch          all choices are (parallel) ports to that device:
+//     d' -'                        '-- e'       others would be longer. So their order is the same.
 
 namespace fourfold {
 namespace {
 
 constexpr int part_bits = 100;
 constexpr int share_bits = 32;
+
+// Beyond so many choices (half a gigabyte) all are forgotten and found anew when asked for again.
+constexpr std::size_t kept_max = std::size_t{1} << 24;
+constexpr DeviceId unknown{~std::uint32_t{0}};
 
 /// In 2^-32, rounded up, and never nothing. Up to 2^-60 above a whole number of those is an error
 /// of division.
@@ -51,16 +66,70 @@ Bytes on_link(Bytes bytes, const Share& share) {
 
 Routes::Routes(const Graph& graph)
     : graph_(&graph),
+      twins_(graph.devices().size(), unknown),
       outward_(graph, Search::Direction::outward),
       inward_(graph, Search::Direction::inward),
       walked_(graph.vertices().size()),
       inflow_(graph.vertices().size()) {}
 
 const Route& Routes::route(DeviceId from, DeviceId to) {
+    const Ways& found = ways(from, to);
+    choose(found, from, to);
+    route_.latency = found.latency;
+    route_.shares.clear();
+    if (graph_->routing().kind == Routing::Kind::ecmp) {
+        for (const LinkId link : route_.path) route_.shares.push_back({link, Share::whole});
+    } else {
+        for (const Choice& choice : found.choices) {
+            route_.shares.push_back({own_link(choice, found, from, to), choice.share.part});
+        }
+    }
+    std::ranges::sort(route_.shares, {}, &Share::link);
+    return route_;
+}
+
+std::span<const LinkId> Routes::path(DeviceId from, DeviceId to) {
+    choose(ways(from, to), from, to);
+    return route_.path;
+}
+
+/// The first device with the same ports, of those that are joined to switches only.
+DeviceId Routes::twin(DeviceId device) {
+    DeviceId& known = twins_[device];
+    if (known != unknown) return known;
+    known = device;
+    const VertexId vertex = graph_->devices()[device.value];
+    const Adjacency::Boost& adjacency = graph_->adjacency().graph;
+    const auto port = adjacency[*out_edges(vertex.value, adjacency).first];
+    const VertexId joined = (*graph_)[port].to;
+    for (const auto edge : boost::make_iterator_range(in_edges(joined.value, adjacency))) {
+        const VertexId other = (*graph_)[adjacency[edge]].from;
+        if (!(*graph_)[other].is_device || !same_ports(vertex, other)) continue;
+        return known = (*graph_)[other].device;
+    }
+    return known;
+}
+
+bool Routes::same_ports(VertexId a, VertexId b) const {
+    const Adjacency::Boost& adjacency = graph_->adjacency().graph;
+    const auto same = [&](const auto& mine, const auto& theirs, VertexId Link::*end) {
+        return std::equal(mine.first, mine.second, theirs.first, theirs.second,
+                          [&](const auto& one, const auto& other) {
+                              const Link& x = (*graph_)[adjacency[one]];
+                              const Link& y = (*graph_)[adjacency[other]];
+                              return x.*end == y.*end && !(*graph_)[x.*end].is_device &&
+                                     x.spec.latency == y.spec.latency;
+                          });
+    };
+    return same(out_edges(a.value, adjacency), out_edges(b.value, adjacency), &Link::to) &&
+           same(in_edges(a.value, adjacency), in_edges(b.value, adjacency), &Link::from);
+}
+
+const Routes::Ways& Routes::ways(DeviceId from, DeviceId to) {
     FOURFOLD_CHECK(from != to, "device {}", from.value);
-    const std::uint64_t key = std::uint64_t{from.value} << 32 | to.value;
-    const auto [entry, fresh] = found_.try_emplace(key);
-    if (!fresh) return entry->second;
+    const std::uint64_t key = std::uint64_t{twin(from).value} << 32 | twin(to).value;
+    const auto known = found_.find(key);
+    if (known != found_.end()) return known->second;
 
     const VertexId source = graph_->devices()[from.value];
     if (source_ != from) outward_.start(source);
@@ -68,10 +137,12 @@ const Route& Routes::route(DeviceId from, DeviceId to) {
     inward_.start(graph_->devices()[to.value]);
     const Cost total = meet();
     collect_steps(total);
-    const bool by_hash = graph_->routing().kind == Routing::Kind::ecmp;
-    entry->second = by_hash ? choose(source, key) : split(source, to);
-    entry->second.latency = total.latency;
-    return entry->second;
+    if (kept_ > kept_max) {
+        found_.clear();
+        kept_ = 0;
+    }
+    kept_ += steps_.size();
+    return found_.emplace(key, Ways{from, to, total.latency, split(source)}).first->second;
 }
 
 /// Runs both searches until no cheaper meeting is possible. Returns: the cost of the whole route.
@@ -136,55 +207,70 @@ void Routes::walk(const Search& search, VertexId from, Cost total) {
 }
 
 /// Follows the transfer from its source through every fork. Requires: steps_ in order of distance.
-Route Routes::split(VertexId source, DeviceId to) {
-    Route route;
-    route.shares.reserve(steps_.size());
+std::vector<Routes::Choice> Routes::split(VertexId source) {
+    std::vector<Choice> choices;
+    choices.reserve(steps_.size());
     inflow_[source] = Parts{1} << part_bits;
-    VertexId message = source;  // where the whole message is
     for (std::size_t begin = 0, end = 0; begin < steps_.size(); begin = end) {
         const VertexId vertex = steps_[begin].from;
         while (end < steps_.size() && steps_[end].from == vertex) ++end;
-        const std::size_t choices = end - begin;
-        const Parts each = inflow_[vertex] / choices;
-        const Parts left = inflow_[vertex] % choices;
+        const Parts each = inflow_[vertex] / (end - begin);
+        const Parts left = inflow_[vertex] % (end - begin);
         inflow_[vertex] = 0;
-        for (std::size_t i = 0; i < choices; ++i) {
-            const LinkId link = steps_[begin + i].link;
-            const Parts parts = each + (i < left ? 1 : 0);
-            inflow_[(*graph_)[link].to] += parts;
-            route.shares.push_back({link, rounded_up(parts)});
-        }
-        if (vertex == message) {
-            route.path.push_back(steps_[begin + to.value % choices].link);
-            message = (*graph_)[route.path.back()].to;
+        for (std::size_t i = begin; i < end; ++i) {
+            const LinkId link = steps_[i].link;
+            const VertexId to = (*graph_)[link].to;
+            const Parts parts = each + (i - begin < left ? 1 : 0);
+            inflow_[to] += parts;
+            choices.push_back({vertex, to, {link, rounded_up(parts)}});
         }
     }
-    inflow_[message] = 0;
-    FOURFOLD_DCHECK(message == graph_->devices()[to.value]);
-    std::ranges::sort(route.shares, {}, &Share::link);
-    return route;
+    inflow_[choices.back().to] = 0;
+    return choices;
 }
 
-/// Takes one link at every fork. Requires: steps_ in order of distance, and links within a vertex.
-Route Routes::choose(VertexId source, std::uint64_t ends) const {
-    const std::uint64_t flow = splitmix64(splitmix64(graph_->routing().seed) ^ ends);
-    Route route;
-    VertexId at = source;
-    for (auto step = steps_.begin(); step != steps_.end();) {
-        const auto next = std::find_if(step, steps_.end(),
-                                       [&](const Step& other) { return other.from != step->from; });
-        if (step->from == at) {
-            const auto choices = static_cast<std::uint64_t>(next - step);
-            const std::uint64_t choice = splitmix64(flow ^ at.value) % choices;
-            const LinkId link = step[static_cast<std::ptrdiff_t>(choice)].link;
-            route.path.push_back(link);
-            route.shares.push_back({link, Share::whole});
-            at = (*graph_)[link].to;
-        }
-        step = next;
+/// The link of this pair that is as the choice's: another where it is a port.
+LinkId Routes::own_link(const Choice& choice, const Ways& ways, DeviceId from, DeviceId to) const {
+    const std::span<const VertexId> vertex = graph_->devices();
+    const Adjacency::Boost& adjacency = graph_->adjacency().graph;
+    const auto same_place = [&](const auto& theirs, const auto& mine) {
+        auto own = mine.first;
+        for (auto other = theirs.first; adjacency[*other] != choice.share.link; ++other) ++own;
+        return adjacency[*own];
+    };
+    if (from != ways.from && choice.from == vertex[ways.from.value]) {
+        return same_place(out_edges(choice.from.value, adjacency),
+                          out_edges(vertex[from.value].value, adjacency));
     }
-    std::ranges::sort(route.shares, {}, &Share::link);
-    return route;
+    if (to != ways.to && choice.to == vertex[ways.to.value]) {
+        return same_place(in_edges(choice.to.value, adjacency),
+                          in_edges(vertex[to.value].value, adjacency));
+    }
+    return choice.share.link;
+}
+
+/// Takes one link at every fork.
+void Routes::choose(const Ways& ways, DeviceId from, DeviceId to) {
+    const Routing& routing = graph_->routing();
+    const std::uint64_t ends = std::uint64_t{from.value} << 32 | to.value;
+    const std::uint64_t flow = splitmix64(splitmix64(routing.seed) ^ ends);
+    route_.path.clear();
+    VertexId at = ways.choices.front().from;
+    for (auto choice = ways.choices.begin(); choice != ways.choices.end();) {
+        const auto next = std::find_if(choice, ways.choices.end(), [&](const Choice& other) {
+            return other.from != choice->from;
+        });
+        if (choice->from == at) {
+            const VertexId fork = route_.path.empty() ? graph_->devices()[from.value] : at;
+            const bool by_hash = routing.kind == Routing::Kind::ecmp;
+            const std::uint64_t number = by_hash ? splitmix64(flow ^ fork.value) : to.value;
+            const Choice& taken = choice[static_cast<std::ptrdiff_t>(
+                number % static_cast<std::uint64_t>(next - choice))];
+            route_.path.push_back(own_link(taken, ways, from, to));
+            at = taken.to;
+        }
+        choice = next;
+    }
 }
 
 }  // namespace fourfold

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -36,17 +37,21 @@ struct Route {
 /// Bytes of a transfer of `bytes` that cross a link with this share, rounded up.
 Bytes on_link(Bytes bytes, const Share& share);
 
-/// Routes are found when first asked for and kept. Cost of a new one: the neighbourhoods of both
-/// ends up to the middle, whatever the size of the graph; routes of one source after the other
-/// share the source's half.
+/// Devices with the same ports (links to the same switches, of the same latencies) have the same
+/// routes but for these ports. Each such route is found when first asked for and kept, so that a
+/// switch with all its devices needs one. Cost of a new one: the neighbourhoods of both ends up to
+/// the middle, whatever the size of the graph; routes of one source after the other share the
+/// source's half.
 class Routes {
   public:
     /// `graph` is borrowed and must outlive this.
     explicit Routes(const Graph& graph);
 
     /// Requires: from != to. (Every device reaches every other: `seal` saw to it.)
-    /// The reference stays valid as long as this object.
+    /// Returns: good until the next call of this or of `path`.
     const Route& route(DeviceId from, DeviceId to);
+    /// `route(from, to).path`, without the rest.
+    std::span<const LinkId> path(DeviceId from, DeviceId to);
 
     [[nodiscard]] const Graph& graph() const { return *graph_; }
 
@@ -60,18 +65,37 @@ class Routes {
         LinkId link;
         friend auto operator<=>(const Step&, const Step&) = default;
     };
+    /// One of the links that a transfer can take from a vertex, and the share that is split off.
+    struct Choice {
+        VertexId from, to;
+        Share share;
+    };
+    /// Every shortest route of a pair, and of all whose ports are the same.
+    struct Ways {
+        DeviceId from, to;
+        Duration latency{};
+        std::vector<Choice> choices;  // by distance from the source; within a vertex by link
+    };
 
+    DeviceId twin(DeviceId device);
+    [[nodiscard]] bool same_ports(VertexId a, VertexId b) const;
+    const Ways& ways(DeviceId from, DeviceId to);
     Cost meet();
     void collect_steps(Cost total);
     void walk(const Search& search, VertexId from, Cost total);
-    Route split(VertexId source, DeviceId to);
-    [[nodiscard]] Route choose(VertexId source, std::uint64_t ends) const;
+    std::vector<Choice> split(VertexId source);
+    [[nodiscard]] LinkId own_link(const Choice& choice, const Ways& ways, DeviceId from,
+                                  DeviceId to) const;
+    void choose(const Ways& ways, DeviceId from, DeviceId to);
 
     const Graph* graph_;
-    std::unordered_map<std::uint64_t, Route> found_;  // by source << 32 | destination
-    std::optional<DeviceId> source_;                  // of which outward_ holds the search
+    IdVector<DeviceId, DeviceId> twins_;             // the first with the same ports, once known
+    std::unordered_map<std::uint64_t, Ways> found_;  // by source's twin << 32 | destination's
+    std::size_t kept_ = 0;                           // choices in `found_`
+    Route route_;                                    // the last that was asked for
+    std::optional<DeviceId> source_;                 // of which outward_ holds the search
     Search outward_, inward_;
-    // Scratch space of one route.
+    // Scratch space of one search.
     std::vector<Step> steps_;
     std::vector<VertexId> pending_;
     std::vector<LinkId> links_;

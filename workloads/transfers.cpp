@@ -17,61 +17,64 @@ struct Traffic {
     std::uint32_t messages = 0;
 };
 
-std::vector<std::vector<Traffic>> traffic_of(const StepRule& rule, const StepPlan& plan) {
-    std::vector<std::vector<Traffic>> all(plan.members);
+// By the other member. Steps to the same one that do not follow each other are summed too.
+std::vector<Traffic> traffic_of(const StepRule& rule, const StepPlan& plan, std::uint32_t member) {
     std::vector<Traffic> sends;
-    for (std::uint32_t member = 0; member < plan.members; ++member) {
-        sends.clear();
-        for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
-            const std::uint32_t steps = rule.count(plan, channel, member);
-            if (rule.sum != nullptr) {
-                if (steps == 0) continue;
-                const Sent sum = rule.sum(plan, channel, member);
-                sends.push_back({sum.to, sum.bytes, sum.messages});
-                continue;
-            }
-            for (std::uint32_t k = 0; k < steps; ++k) {
-                const Step step = rule.step(plan, channel, member, k);
-                if (step.to == Step::nobody) continue;
-                if (sends.empty() || sends.back().to != step.to) sends.push_back({step.to});
-                sends.back().bytes += step.bytes;
-                ++sends.back().messages;
-            }
+    for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
+        const std::uint32_t steps = rule.count(plan, channel, member);
+        if (rule.sum != nullptr) {
+            if (steps == 0) continue;
+            const Sent sum = rule.sum(plan, channel, member);
+            sends.push_back({sum.to, sum.bytes, sum.messages});
+            continue;
         }
-        std::ranges::sort(sends, {}, &Traffic::to);
-        for (const Traffic& sent : sends) {
-            std::vector<Traffic>& mine = all[member];
-            if (mine.empty() || mine.back().to != sent.to) mine.push_back({sent.to});
-            mine.back().bytes += sent.bytes;
-            mine.back().messages += sent.messages;
+        for (std::uint32_t k = 0; k < steps; ++k) {
+            const Step step = rule.step(plan, channel, member, k);
+            if (step.to == Step::nobody) continue;
+            if (sends.empty() || sends.back().to != step.to) sends.push_back({step.to});
+            sends.back().bytes += step.bytes;
+            ++sends.back().messages;
         }
     }
-    return all;
+    std::ranges::sort(sends, {}, &Traffic::to);
+    std::size_t last = 0;
+    for (std::size_t i = 1; i < sends.size(); ++i) {
+        if (sends[i].to != sends[last].to) {
+            sends[++last] = sends[i];
+            continue;
+        }
+        sends[last].bytes += sends[i].bytes;
+        sends[last].messages += sends[i].messages;
+    }
+    sends.resize(std::min(sends.size(), last + 1));
+    return sends;
 }
 
-Team make_team(std::span<const DeviceId> members, const std::vector<std::vector<Traffic>>& traffic,
-               Routes& routes) {
+// Paths are kept where members have about as many peers as there are bits in their number, not
+// members: in rings, trees and butterflies.
+constexpr std::size_t peers_max = 64;
+
+// A team without paths.
+Team bare_team(std::span<const DeviceId> members) {
     Team team;
     team.members.assign(members.begin(), members.end());
-    team.first_peer.push_back(0);
-    for (std::size_t member = 0; member < members.size(); ++member) {
-        for (const Traffic& sent : traffic[member]) {
-            const Route& route = routes.route(members[member], members[sent.to]);
-            const auto begin = static_cast<std::uint32_t>(team.links.size());
-            team.links.insert(team.links.end(), route.path.begin(), route.path.end());
-            team.peers.push_back(
-                {sent.to, begin, static_cast<std::uint32_t>(team.links.size()), route.latency});
-        }
-        team.first_peer.push_back(static_cast<std::uint32_t>(team.peers.size()));
-    }
     return team;
 }
 
-// A team that is only ever looked at as a whole: nobody asks for the paths between its members.
-Team team_of_parts(std::span<const DeviceId> parts) {
-    Team team;
-    team.members.assign(parts.begin(), parts.end());
-    team.first_peer.assign(parts.size() + 1, 0);
+Team make_team(std::span<const DeviceId> members, const StepRule& rule, const StepPlan& plan,
+               Routes& routes) {
+    Team team = bare_team(members);
+    team.first_peer.push_back(0);
+    for (std::uint32_t member = 0; member < members.size(); ++member) {
+        for (const Traffic& sent : traffic_of(rule, plan, member)) {
+            const auto path = routes.path(members[member], members[sent.to]);
+            const auto begin = static_cast<std::uint32_t>(team.links.size());
+            team.links.insert(team.links.end(), path.begin(), path.end());
+            team.peers.push_back({sent.to, begin, static_cast<std::uint32_t>(team.links.size())});
+        }
+        team.first_peer.push_back(static_cast<std::uint32_t>(team.peers.size()));
+        if (team.peers.size() > peers_max * members.size()) return bare_team(members);
+    }
     return team;
 }
 
@@ -114,7 +117,8 @@ Transfers::Transfers(Routes& routes, ProgramDraft& draft, const Algorithm* algor
       algorithm_(algorithm),
       node_(node),
       fabric_(fabric),
-      fold_(fold) {
+      fold_(fold),
+      on_links_(routes.graph().links().size()) {
     if (fold != nullptr) uplinks_.emplace(routes.graph());
 }
 
@@ -161,7 +165,7 @@ Transfers::Group::Level Transfers::level_of(std::span<const DeviceId> members,
 
 Transfers::Way Transfers::make_way(DeviceId from, DeviceId to) {
     const Graph& graph = routes_->graph();
-    Way made{.route = &routes_->route(from, to), .ports = {}};
+    Way made{.route = routes_->route(from, to), .ports = {}};
     const auto add = [&](const PortKind& kind, const Share& share) {
         const auto place = std::ranges::find(port_kinds_, kind);
         const auto number = static_cast<std::size_t>(place - port_kinds_.begin());
@@ -173,7 +177,7 @@ Transfers::Way Transfers::make_way(DeviceId from, DeviceId to) {
             known->share = share;
         }
     };
-    for (const Share& share : made.route->shares) {
+    for (const Share& share : made.route.shares) {
         const Link& link = graph[share.link];
         if (const auto uplink = uplinks_->of(share.link)) {
             add({link.rate, link.spec.latency, uplink->up, true, uplink->level + 1}, share);
@@ -203,7 +207,7 @@ const Transfers::Way& Transfers::way(DeviceId from, DeviceId to) {
 }
 
 Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
-    const Route& route = fold_ == nullptr ? routes_->route(from, to) : *way(from, to).route;
+    const Route& route = fold_ == nullptr ? routes_->route(from, to) : way(from, to).route;
     Hop found{Duration::zero(), route.latency};
     for (const Share& share : route.shares) {
         found.serialise =
@@ -316,8 +320,8 @@ Transfers::Ports Transfers::ports(TransferId transfer) const {
 }
 
 Transfer Transfers::make_message(DeviceId from, DeviceId to, Bytes bytes) {
-    const Route& route = routes_->route(from, to);
     const Hop alone = hop(from, to, bytes);
+    const Route& route = routes_->route(from, to);
     Transfer made;
     made.alone = alone.serialise;
     made.latency = alone.latency;
@@ -396,17 +400,16 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
 
     Transfer made;
     made.is_collective = true;
+    made.meets = kind != CollectiveKind::broadcast;  // else each lacks what the last one has
     made.rule = &used.rule;
     made.plan = used.plan(about);
     made.bytes = bytes;
     made.incoming.assign(devices.size(), 0);
     made.sent.assign(devices.size(), Bytes{});
 
-    const std::vector<std::vector<Traffic>> traffic = traffic_of(used.rule, made.plan);
-    std::map<LinkId, Bytes> on_links;
     PortLoads loads(groups_[group]);
     for (std::uint32_t member = 0; member < devices.size(); ++member) {
-        for (const Traffic& sent : traffic[member]) {
+        for (const Traffic& sent : traffic_of(used.rule, made.plan, member)) {
             made.incoming[sent.to] += sent.messages;
             made.sent[member] += sent.bytes;
             const DeviceId from = devices[member], to = devices[sent.to];
@@ -416,7 +419,10 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             }
             if (fold_ != nullptr && !can_use_simulated(from) && !can_use_simulated(to)) continue;
             for (const Share& share : routes_->route(from, to).shares) {
-                on_links[share.link] += share_of(sent.bytes, share);
+                const Bytes part = share_of(sent.bytes, share);
+                if (part == Bytes{}) continue;
+                if (on_links_[share.link] == Bytes{}) used_links_.push_back(share.link);
+                on_links_[share.link] += part;
             }
         }
         // Every channel is a send stream of its own; the largest is the unit of fairness.
@@ -427,12 +433,15 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     const auto blocks_alike = [&](const Uplinks::Uplink& uplink) {
         return groups_[group].levels[uplink.level + 1].simulated.at(uplink.block);
     };
-    for (const auto& [link, sum] : on_links) {
+    std::ranges::sort(used_links_);
+    for (const LinkId link : used_links_) {
+        const Bytes sum = std::exchange(on_links_[link], Bytes{});
         const std::int64_t uses = copies(link, groups_[group].alike, blocks_alike);
-        if (sum.value == 0 || uses == 0) continue;
+        if (uses == 0) continue;
         made.uses.push_back({link, sum, uses});
         busiest = std::max(busiest, sum / routes_->graph()[link].rate);
     }
+    used_links_.clear();
 
     if (devices.size() > 1) {
         const TransportCosts& costs = groups_[group].in_one_node ? node_ : fabric_;
@@ -451,8 +460,8 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             .first->second;
     const bool whole = parts(group).size() == devices.size();
     if (team.value == ~std::uint32_t{0}) {
-        team = draft_->add_team(whole ? make_team(devices, traffic, *routes_)
-                                      : team_of_parts(parts(group)));
+        team = draft_->add_team(whole ? make_team(devices, used.rule, made.plan, *routes_)
+                                      : bare_team(parts(group)));
     }
     made.team = team;
     if (!whole) keep_parts(devices, parts(group), *fold_, made);

@@ -105,7 +105,7 @@ class Transfers {
     }
     /// How a message between two devices loads their ports.
     struct Way {
-        const Route* route = nullptr;
+        Route route;
         struct Port {
             std::size_t kind;  // in `port_kinds_`
             Share share;
@@ -153,6 +153,8 @@ class Transfers {
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
     std::map<TransferId, std::vector<std::vector<Bytes>>> uneven_;  // see Ports
+    IdVector<LinkId, Bytes> on_links_;  // of the collective that is being made
+    std::vector<LinkId> used_links_;    // with bytes on them
     std::set<std::string> refusals_;
     bool cut_evenly_ = true;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "results/evaluate.hpp"
+#include "results/measure.hpp"
+#include "results/traffic.hpp"
 #include "scenarios/catalog.hpp"
 #include "scenarios/scenario.hpp"
 #include "tests/bench/measuring.hpp"
@@ -56,10 +58,9 @@ void step(benchmark::State& state, const std::string& file) {
     state.counters["peak_memory"] = bytes_counter(peak_memory_bytes());
 }
 
-// A 175B step on nodes of 8: tensor 8, pipeline 8, 64 micro-batches; lowered and simulated, folding
-// included.
-void replicas(benchmark::State& state, int data, const std::string& perturbed) {
-    const std::string text = fmt::format(R"(
+// A 175B step on nodes of 8: tensor 8, pipeline 8, 64 micro-batches.
+std::string replicas_text(int data, const std::string& perturbed) {
+    return fmt::format(R"(
 model: gpt3-175b
 cluster: {{device: a100-sxm-80gb, nodes: {}, devices_per_node: 8,
           node: {{shape: switch, link: nvlink3}}, fabric: {{shape: switch, link: hdr}}}}
@@ -68,10 +69,15 @@ batch: {{global: {}, micro: 1}}
 schedule: {{kind: 1f1b}}
 perturb: {}
 )",
-                                         8 * data, data, 64 * data, perturbed);
+                       8 * data, data, 64 * data, perturbed);
+}
+
+// Lowered and simulated, folding included.
+void replicas(benchmark::State& state, int data, const std::string& perturbed) {
     const auto catalog = embedded_catalog();
     FOURFOLD_CHECK(catalog.has_value());
-    const auto scenario = parse_scenario(text, "replicas.yaml", {}, *catalog);
+    const auto scenario =
+        parse_scenario(replicas_text(data, perturbed), "replicas.yaml", {}, *catalog);
     FOURFOLD_CHECK(scenario.has_value());
     for ([[maybe_unused]] auto _ : state) {
         const auto lowered = lower(scenario->step, scenario->graph, Folding::exact, Detail::chains);
@@ -89,6 +95,39 @@ BENCHMARK_CAPTURE(replicas, 98304_devices, 1536, "[]")
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(replicas, 1024_devices_one_slow, 16, "[{slow_device: 17, factor: 1.3}]")
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+
+// The same step message by message, 58 million of them (44 of tensor groups), with all devices
+// simulated: lowered, simulated, measured. Items are messages.
+void messages(benchmark::State& state, bool each) {
+    const auto catalog = embedded_catalog();
+    FOURFOLD_CHECK(catalog.has_value());
+    const auto scenario = parse_scenario(replicas_text(16, "[]"), "replicas.yaml", {}, *catalog);
+    FOURFOLD_CHECK(scenario.has_value());
+    reset_peak_memory();
+    std::uint64_t messages = 0, events = 0;
+    for ([[maybe_unused]] auto _ : state) {
+        const auto lowered = lower(scenario->step, scenario->graph, Folding::none);
+        FOURFOLD_CHECK(lowered.has_value());
+        const auto timeline = simulate(scenario->graph, lowered->program,
+                                       {.links = LinkModel::messages, .each_message = each});
+        FOURFOLD_CHECK(timeline.has_value());
+        benchmark::DoNotOptimize(measure(scenario->step, *lowered, *timeline));
+        benchmark::DoNotOptimize(traffic(scenario->graph, *lowered, *timeline));
+        messages += timeline->messages;
+        events = timeline->events;
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(messages));
+    state.counters["messages"] =
+        static_cast<double>(messages) / static_cast<double>(state.iterations());
+    state.counters["events"] = static_cast<double>(events);
+    state.counters["peak_memory"] = bytes_counter(peak_memory_bytes());
+}
+BENCHMARK_CAPTURE(messages, 1024_devices, false)
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(messages, 1024_devices_each, true)
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
 

@@ -73,8 +73,10 @@ TEST_CASE("two flows that ecmp sends over one spine have half its speed, balance
         Network network(spines, routing);
         const auto a = network.message("a", "c", {1'000'000'000});
         const auto b = network.message("b", "d", {1'000'000'000});
-        const bool meet = network.routes.route(network.device("a"), network.device("c")).path[1] ==
-                          network.routes.route(network.device("b"), network.device("d")).path[1];
+        const auto spine = [&network](std::string_view from, std::string_view to) -> LinkId {
+            return network.routes.path(network.device(from), network.device(to))[1];
+        };
+        const bool meet = spine("a", "c") == spine("b", "d");
         const Timeline timeline = network.run(links);
         return std::tuple(meet, ps(timeline.end[a.receive]), ps(timeline.end[b.receive]));
     };

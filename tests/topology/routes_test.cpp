@@ -229,17 +229,6 @@ TEST_CASE("the hybrid cube mesh of a DGX-1 goes through a neighbour where it mus
           "g2 -> g6: 1431655766\ng4 -> g6: 2863311531");
 }
 
-TEST_CASE("a route is found once, and its reference stays valid") {
-    const Graph tree = shaped("fat_tree", 64, {.leaf_ports = 4});
-    Routes routes(tree);
-    const Route* first = &routes.route(DeviceId{0}, DeviceId{9});
-    for (const DeviceId to : ids<DeviceId>(64)) {
-        if (to != DeviceId{5}) (void)routes.route(DeviceId{5}, to);
-    }
-    CHECK(&routes.route(DeviceId{0}, DeviceId{9}) == first);
-    CHECK(first->path.size() == 4);
-}
-
 // ------------------------------------------------------------------------------------ properties
 
 struct Dice {
@@ -272,6 +261,33 @@ Graph random_graph(Dice& dice) {
     for (std::uint32_t i = dice(0, 3 * count); i > 0; --i) {
         const std::uint32_t from = dice(0, count - 1), to = dice(0, count - 1);
         if (from != to) link(from, to);
+    }
+    auto graph = seal(std::move(draft));
+    REQUIRE(graph);
+    return *std::move(graph);
+}
+
+// Devices at few switches, most with one or two ports of few kinds, so that many have the same;
+// some are joined to another device beside them.
+Graph random_hosts(Dice& dice, const Routing& routing) {
+    GraphDraft draft;
+    draft.routing = routing;
+    const auto cable = [&](VertexId a, VertexId b) {
+        const Duration latency = 1_us * static_cast<std::int64_t>(dice(1, 2));
+        draft.add_cable(a, b, {.bandwidth = port_rate, .latency = latency, .efficiency = 1.0});
+    };
+    std::vector<VertexId> switches, hosts;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        switches.push_back(draft.add_switch(fmt::format("s{}", i)));
+        if (i > 0) cable(switches[i - 1], switches[i]);
+    }
+    if (dice(0, 1) > 0) cable(switches[0], switches[3]);
+    for (std::uint32_t i = 0; i < 12; ++i) {
+        hosts.push_back(draft.add_device(fmt::format("h{}", i), i));
+        for (std::uint32_t ports = dice(1, 2); ports > 0; --ports) {
+            cable(hosts[i], switches[dice(0, 3)]);
+        }
+        if (dice(0, 9) == 0 && i > 0) cable(hosts[i], hosts[dice(0, i - 1)]);
     }
     auto graph = seal(std::move(draft));
     REQUIRE(graph);
@@ -390,23 +406,32 @@ TEST_CASE("on random graphs routes are shortest, shares are conserved and split 
     }
 }
 
+// Of two devices with the same ports the second is told the routes of the first.
+void check_asked_before(const Graph& graph) {
+    Routes all(graph);
+    for (const DeviceId from : ids<DeviceId>(graph.devices().size())) {
+        for (const DeviceId to : ids<DeviceId>(graph.devices().size())) {
+            if (from == to) continue;
+            Routes fresh(graph);
+            const Route& one = fresh.route(from, to);
+            CHECK(std::ranges::equal(one.path, all.path(from, to)));
+            const Route& other = all.route(from, to);
+            CHECK(one.path == other.path);
+            CHECK(one.latency == other.latency);
+            CHECK(std::ranges::equal(one.shares, other.shares, [](Share a, Share b) {
+                return a.link == b.link && a.part == b.part;
+            }));
+        }
+    }
+}
+
 TEST_CASE("a route does not depend on what was asked before") {
     Dice dice{boost::random::mt19937(7)};
     for (int graphs = 0; graphs < 20; ++graphs) {
-        const Graph graph = random_graph(dice);
-        Routes all(graph);
-        for (const DeviceId from : ids<DeviceId>(graph.devices().size())) {
-            for (const DeviceId to : ids<DeviceId>(graph.devices().size())) {
-                if (from == to) continue;
-                Routes fresh(graph);
-                const Route& one = fresh.route(from, to);
-                const Route& other = all.route(from, to);
-                CHECK(one.path == other.path);
-                CHECK(std::ranges::equal(one.shares, other.shares, [](Share a, Share b) {
-                    return a.link == b.link && a.part == b.part;
-                }));
-            }
-        }
+        CAPTURE(graphs);
+        check_asked_before(random_graph(dice));
+        check_asked_before(random_hosts(dice, {}));
+        check_asked_before(random_hosts(dice, {.kind = Routing::Kind::ecmp, .seed = dice(0, 99)}));
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -211,6 +212,64 @@ TEST_CASE("a group with nodes of unequal sizes is no hierarchy: auto chooses") {
                   "hierarchical needs several members in every node, and as many in each"});
         CHECK(ps(bench.run(bench.group(2, 5), CollectiveKind::all_gather, 1_MiB, links).finish) >
               0);
+    }
+}
+
+// Messages of a change that never comes are sent one by one, without trains.
+TEST_CASE("what a member can send at once goes as if it were sent one by one") {
+    const struct {
+        const char* shape;
+        ShapeParameters parameters;
+        std::uint32_t per_node;
+        Routing routing;
+    } cases[] = {{"switch", {}, 1, {}},
+                 {"switch", {}, 4, {}},
+                 {"fat_tree", {.oversubscription = 2, .leaf_ports = 12}, 1, {}},
+                 {"fat_tree", {.leaf_ports = 8}, 4, {.kind = Routing::Kind::ecmp, .seed = 3}},
+                 {"torus", {.dimensions = {4, 3, 6}}, 1, {}}};
+    for (const auto& [shape, parameters, per_node, routing] : cases) {
+        CAPTURE(shape);
+        constexpr std::uint32_t devices = 72;
+        auto draft = build_cluster(
+            {.nodes = devices / per_node,
+             .devices_per_node = per_node,
+             .node = Fabric{*find_shape("switch"), {.bandwidth = 300_GBps, .latency = 1_us}, {}},
+             .fabric =
+                 Fabric{*find_shape(shape), {.bandwidth = 25_GBps, .latency = 2_us}, parameters}});
+        REQUIRE(draft);
+        draft->routing = routing;
+        Bench bench(*seal(std::move(*draft)), {}, {}, "direct");
+
+        // All of them have a path for each pair asked for; the nine, which meet them on their
+        // links at times of their own, keep theirs.
+        const GroupId all = bench.group(0, devices), nine = bench.group(0, 9, 8);
+        const auto call = [&](GroupId group, CollectiveKind kind, Bytes bytes, Duration late) {
+            const auto made = bench.transfers.collective(group, kind, bytes);
+            REQUIRE(made.has_value());
+            const CollectiveId id = bench.draft.add_collective(*made);
+            std::uint32_t member = 0;
+            for (const DeviceId device : bench.transfers.members(group)) {
+                const StreamId stream = bench.draft.add_stream(device, 0);
+                bench.draft.compute(stream, late * (member * 7 % 5));
+                bench.draft.part(stream, id, member++);
+            }
+            return bench.draft.team(bench.draft.transfer(*made).team).keeps_paths();
+        };
+        CHECK_FALSE(call(all, CollectiveKind::all_to_all, 1_MiB, 0_us));
+        CHECK(call(nine, CollectiveKind::all_reduce, 1_MiB, 3_us));
+        const Result<Program> program = seal(std::move(bench.draft));
+        REQUIRE(program);
+
+        const LinkChange never[] = {{.link = {0}, .at = Time(duration_limit / 2)}};
+        const Timeline trains = run_audited(bench.graph, *program, LinkModel::messages);
+        const Timeline singly =
+            run_audited(bench.graph, *program, {.links = LinkModel::messages, .changes = never});
+        CHECK(to_text(trains, *program) == to_text(singly, *program));
+        CHECK(std::ranges::equal(trains.carried, singly.carried));
+        CHECK(std::ranges::equal(trains.busy, singly.busy));
+        CHECK(trains.messages == singly.messages);
+        CHECK(trains.messages == devices * (devices - 1) + 2 * 9 * 8);
+        CHECK(trains.events == singly.events);
     }
 }
 
