@@ -20,7 +20,9 @@ Uplinks::Uplinks(const Graph& graph) : graph_(&graph) {
     for (const VertexId device : tier) {
         below_[device].first = below_[device].last = graph[device].device.value;
     }
-    for (std::uint32_t height = 1; !tier.empty(); ++height) {
+    while (!tier.empty()) {
+        spans_.push_back(0);
+        const auto height = static_cast<std::uint32_t>(spans_.size());
         std::vector<VertexId> next;
         for (const VertexId lower : tier) {
             for (const VertexId upper : above[lower.value]) {
@@ -36,24 +38,29 @@ Uplinks::Uplinks(const Graph& graph) : graph_(&graph) {
         }
         tier = std::move(next);
     }
+    for (const Link& link : graph.links()) {
+        if (!joins_switches(link)) continue;
+        const Below& lower = below_[lower_end(link)];
+        spans_[lower.tier] = std::max(spans_[lower.tier], lower.last - lower.first + 1);
+    }
+}
+
+VertexId Uplinks::lower_end(const Link& link) const {
+    return below_[link.from].tier < below_[link.to].tier ? link.from : link.to;
 }
 
 std::optional<Uplinks::Uplink> Uplinks::of(LinkId id) const {
     const Link& link = (*graph_)[id];
     if ((*graph_)[link.from].is_device || (*graph_)[link.to].is_device) return std::nullopt;
-    const bool up = below_[link.from].tier < below_[link.to].tier;
-    const Below& lower = below_[up ? link.from : link.to];
+    const VertexId end = lower_end(link);
+    const Below& lower = below_[end];
     const std::span<const std::uint32_t> sizes = graph_->blocks();
-    auto size = sizes.end();
-    for (auto candidate = sizes.begin(); candidate != sizes.end(); ++candidate) {
-        const bool holds = lower.first / *candidate == lower.last / *candidate;
-        if (holds && (size == sizes.end() || *candidate < *size)) size = candidate;
-    }
-    FOURFOLD_CHECK(size != sizes.end(), "the graph's blocks do not hold what {} joins",
-                   (*graph_)[up ? link.from : link.to].name);
+    const auto size = std::ranges::find(sizes, spans_[lower.tier]);
+    FOURFOLD_CHECK(size != sizes.end() && lower.first % *size == 0,
+                   "the graph's blocks are not what {} joins", (*graph_)[end].name);
     return Uplink{.level = static_cast<std::size_t>(size - sizes.begin()),
                   .block = lower.first / *size,
-                  .up = up};
+                  .up = end == link.from};
 }
 
 }  // namespace fourfold

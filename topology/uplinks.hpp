@@ -31,8 +31,12 @@ class Uplinks {
         std::uint32_t tier = 0;  // 0: a device
     };
 
+    [[nodiscard]] VertexId lower_end(const Link& link) const;
+
     const Graph* graph_;
     IdVector<VertexId, Below> below_;
+    // Of each tier: how many devices a switch joins. The last one may join fewer.
+    std::vector<std::uint32_t> spans_;
 };
 
 }  // namespace fourfold

@@ -23,7 +23,7 @@ std::string uplink(const Graph& graph, std::string_view from, std::string_view t
     return "no such link";
 }
 
-TEST_CASE("an uplink is that of the smallest block that holds what its lower switch joins") {
+TEST_CASE("an uplink is that of the block that its lower switch joins") {
     const LinkSpec spec{.bandwidth = 25_GBps};
     ClusterShape shape{.nodes = 8,
                        .devices_per_node = 2,
@@ -43,6 +43,11 @@ TEST_CASE("an uplink is that of the smallest block that holds what its lower swi
 
     shape.fabric->parameters = {.leaf_ports = 1};  // two leaves a node
     CHECK(uplink(seal_cluster(shape), "leaf5", "spine0") == "up from block 5 of 1 devices");
+}
+
+TEST_CASE("the last leaf's block is as large as the others', however few it joins") {
+    const Graph graph = cluster_of(5, 2, "fat_tree", {.leaf_ports = 4});
+    CHECK(uplink(graph, "leaf2", "spine0") == "up from block 2 of 4 devices");
 }
 
 TEST_CASE("where no two switches are joined there are no uplinks") {
