@@ -10,16 +10,8 @@
 namespace fourfold {
 namespace {
 
-// All that one member sends to another in a collective.
-struct Traffic {
-    std::uint32_t to;
-    Bytes bytes{};
-    std::uint32_t messages = 0;
-};
-
-// By the other member. Steps to the same one that do not follow each other are summed too.
-std::vector<Traffic> traffic_of(const StepRule& rule, const StepPlan& plan, std::uint32_t member) {
-    std::vector<Traffic> sends;
+std::vector<Sending> sendings_of(const StepRule& rule, const StepPlan& plan, std::uint32_t member) {
+    std::vector<Sending> sends;
     for (std::uint32_t channel = 0; channel < plan.channels; ++channel) {
         const std::uint32_t steps = rule.count(plan, channel, member);
         if (rule.sum != nullptr) {
@@ -36,7 +28,7 @@ std::vector<Traffic> traffic_of(const StepRule& rule, const StepPlan& plan, std:
             ++sends.back().messages;
         }
     }
-    std::ranges::sort(sends, {}, &Traffic::to);
+    std::ranges::sort(sends, {}, &Sending::to);
     std::size_t last = 0;
     for (std::size_t i = 1; i < sends.size(); ++i) {
         if (sends[i].to != sends[last].to) {
@@ -66,7 +58,7 @@ Team make_team(std::span<const DeviceId> members, const StepRule& rule, const St
     Team team = bare_team(members);
     team.first_peer.push_back(0);
     for (std::uint32_t member = 0; member < members.size(); ++member) {
-        for (const Traffic& sent : traffic_of(rule, plan, member)) {
+        for (const Sending& sent : sendings_of(rule, plan, member)) {
             const auto path = routes.path(members[member], members[sent.to]);
             const auto begin = static_cast<std::uint32_t>(team.links.size());
             team.links.insert(team.links.end(), path.begin(), path.end());
@@ -408,8 +400,18 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     made.sent.assign(devices.size(), Bytes{});
 
     PortLoads loads(groups_[group]);
+    std::vector<std::vector<Sending>>* kept = nullptr;
+    if (fold_ != nullptr) {
+        kept = &sendings_[std::tuple(&used, kind, about.members, about.per_node, bytes, root)];
+        for (auto member = static_cast<std::uint32_t>(kept->size()); member < about.members;
+             ++member) {
+            kept->push_back(sendings_of(used.rule, made.plan, member));
+        }
+    }
     for (std::uint32_t member = 0; member < devices.size(); ++member) {
-        for (const Traffic& sent : traffic_of(used.rule, made.plan, member)) {
+        const std::vector<Sending> own =
+            kept != nullptr ? std::vector<Sending>{} : sendings_of(used.rule, made.plan, member);
+        for (const Sending& sent : kept != nullptr ? (*kept)[member] : own) {
             made.incoming[sent.to] += sent.messages;
             made.sent[member] += sent.bytes;
             const DeviceId from = devices[member], to = devices[sent.to];

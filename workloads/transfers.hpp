@@ -24,6 +24,13 @@ namespace fourfold {
 
 using GroupId = Id<struct GroupTag>;
 
+/// All that one member sends to another in a collective.
+struct Sending {
+    std::uint32_t to;
+    Bytes bytes{};
+    std::uint32_t messages = 0;
+};
+
 /// Makes the transfers of a program, each distinct one once.
 class Transfers {
   public:
@@ -153,6 +160,11 @@ class Transfers {
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
     std::map<TransferId, std::vector<std::vector<Bytes>>> uneven_;  // see Ports
+    // Where only some devices are simulated: the same call is made in the groups of every stage.
+    std::map<std::tuple<const Algorithm*, CollectiveKind, std::uint32_t, std::uint32_t, Bytes,
+                        std::uint32_t>,
+             std::vector<std::vector<Sending>>>
+        sendings_;
     IdVector<LinkId, Bytes> on_links_;  // of the collective that is being made
     std::vector<LinkId> used_links_;    // with bytes on them
     std::set<std::string> refusals_;
