@@ -133,7 +133,9 @@ void FlowLinks::on_event(Event event) {
     end(id);
 }
 
+// Once at the end of an instant: who ends often makes others start at the same time.
 void FlowLinks::settle() {
+    if (!run_.queue.instant_drained() || !run_.done.empty()) return;
     for (const ActivityId id : shares_.solve()) set_speed(id, shares_.speed(id));
 }
 

@@ -1,6 +1,7 @@
 #include "sim/max_min.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <utility>
 
@@ -24,12 +25,18 @@
 // stops at such limits, and where a touched link was full before:
 // - The limit holds: the link is full. Whoever is above comes down to the sweep.
 // - Some have stopped before the limit: the link is counted again, and the limit rises.
-// - The link was full here and is not: whoever else nothing holds here goes to its full level, from
-//   where other links may bring it down.
-// Who moves touches its links, which then stop the sweep too. None of them can be full at the
-// sweep's level because of that: an activity there and one above count the same.
+// - The link was full here and is not: whoever nothing else holds here goes up, to where its other
+//   links were full or this one is expected to be. The sweep stops there too, and whoever should
+//   be higher yet goes on. A guess that is right spares the links in between: who goes to its full
+//   level at once fills many that are not full in the end.
+// Who moves touches its links, which then stop the sweep too; but not those that were not full and
+// have `room` for one unit more than everybody has. None of them can be full at the sweep's level
+// because of that: an activity there and one above count the same.
 //
 // In full: the same, with everybody at the full level and all links touched.
+//
+// Thousands of activities do not fit a cache: uses are 8 bytes, levels lie apart, and weights, of
+// which most are alike, are kept once for all uses in a row.
 
 namespace fourfold {
 namespace {
@@ -60,7 +67,7 @@ MaxMin::MaxMin(const IdVector<LinkId, BytesPerSecond>& rates) : links_(rates.siz
 }
 
 ActivityKindId MaxMin::add_kind(Duration alone, Bytes stream, std::span<const LinkUse> uses) {
-    const std::size_t first = uses_.size();
+    const auto first = static_cast<std::uint32_t>(uses_.size());
     if (uses.empty()) return kinds_.push_back({no_level, first, first});
     const Wide time = alone.count();
     for (const LinkUse& use : uses) {
@@ -68,59 +75,72 @@ ActivityKindId MaxMin::add_kind(Duration alone, Bytes stream, std::span<const Li
         const Wide weight = ceil_ratio(Wide{use.bytes.value} << 32, stream.value);
         FOURFOLD_CHECK(demand <= links_[use.link].capacity,
                        "a transfer alone would be faster than its link {}", use.link.value);
-        uses_.push_back({use.link, use.copies * demand, use.copies * weight});
+        const Wide all = use.copies * weight;
+        if (weights_.empty() || weights_.back() != all) weights_.push_back(all);
+        uses_.push_back({use.link, static_cast<std::uint32_t>(weights_.size() - 1)});
+        demands_.push_back(use.copies * demand);
     }
-    return kinds_.push_back({ceil_ratio(stream.value * level_scale, time), first, uses_.size()});
+    return kinds_.push_back({ceil_ratio(stream.value * level_scale, time), first,
+                             static_cast<std::uint32_t>(uses_.size())});
 }
 
 void MaxMin::set_rate(LinkId id, BytesPerSecond rate) {
     LinkState& link = links_[id];
     const std::size_t constrained = link.constrained();
     link.capacity = Wide{rate.value} << 16;
+    measure_room(link);
     if (constrained > 0 || link.constrains()) note_change(id, constrained);
 }
 
-ActivityId MaxMin::start(ActivityKindId kind) {
+ActivityId MaxMin::start(ActivityKindId kind_id) {
     ActivityId id{};
     if (free_.empty()) {
         id = activities_.push_back({});
         levels_.push_back({});
+        moved_.resize(id.value / 64 + 1);
     } else {
         id = free_.back();
         free_.pop_back();
     }
+    const Kind& kind = kinds_[kind_id];
     Activity& activity = activities_[id];
-    activity.kind = kind;
+    activity.full_level = levels_[id] = kind.full_level;
+    activity.first = kind.first;
+    activity.last = kind.last;
     activity.speed = full_speed;
     activity.places.clear();
-    levels_[id] = {kinds_[kind].full_level, kinds_[kind].full_level};
-    for (const Use& use : uses(id)) {
+    for (std::uint32_t i = kind.first; i < kind.last; ++i) {
+        const Use use = uses_[i];
         LinkState& link = links_[use.link];
         const std::size_t constrained = link.constrained();
-        const auto index = static_cast<std::uint32_t>(activity.places.size());
-        activity.places.push_back(static_cast<std::uint32_t>(link.crossings.size()));
-        link.crossings.push_back({id, index, use.weight});
-        link.demand += use.demand;
+        const auto place = static_cast<std::uint32_t>(link.crossings.size());
+        link.crossings.push_back({id, i - kind.first, use.weight});
+        activity.places.push_back(place);
+        link.demand += demands_[i];
+        link.room -= weights_[use.weight] * (kind.full_level + 1);
         if (constrained > 0 || link.constrains()) note_change(use.link, constrained);
     }
     return id;
 }
 
 void MaxMin::end(ActivityId id) {
-    const std::span<const Use> ended = uses(id);
-    for (std::size_t i = 0; i < ended.size(); ++i) {
-        LinkState& link = links_[ended[i].link];
+    Activity& activity = activities_[id];
+    for (std::uint32_t i = activity.first; i < activity.last; ++i) {
+        const Use use = uses_[i];
+        LinkState& link = links_[use.link];
         const std::size_t constrained = link.constrained();
-        const std::uint32_t place = activities_[id].places[i];
+        const std::uint32_t place = activity.places[i - activity.first];
         if (place + 1 < link.crossings.size()) {
             const Crossing& last = link.crossings.back();
             activities_[last.activity].places[last.use] = place;
             link.crossings[place] = last;
         }
         link.crossings.pop_back();
-        link.demand -= ended[i].demand;
-        if (constrained > 0) note_change(ended[i].link, constrained);
+        link.demand -= demands_[i];
+        link.room += weights_[use.weight] * (levels_[id] + 1);
+        if (constrained > 0) note_change(use.link, constrained);
     }
+    levels_[id] = activity.full_level;
     free_.push_back(id);
 }
 
@@ -132,11 +152,21 @@ void MaxMin::note_change(LinkId id, std::size_t constrained_before) {
     if (!std::exchange(link.changed, true)) changed_links_.push_back(id);
     if (constrained_before == 0) {
         link.place = static_cast<std::uint32_t>(constraining_.size());
+        link.constraining = true;
         constraining_.push_back(id);
+        measure_room(link);
     } else if (constrained == 0) {
         links_[constraining_.back()].place = link.place;
         constraining_[link.place] = constraining_.back();
         constraining_.pop_back();
+        link.constraining = false;
+    }
+}
+
+void MaxMin::measure_room(LinkState& link) {
+    link.room = link.capacity << 32;
+    for (const Crossing& crossing : link.crossings) {
+        link.room -= weights_[crossing.weight] * (levels_[crossing.activity] + 1);
     }
 }
 
@@ -147,31 +177,32 @@ std::span<const ActivityId> MaxMin::solve() {
 }
 
 std::span<const ActivityId> MaxMin::solve_locally() {
-    changed_.clear();
-    for (const LinkId id : changed_links_) touch(id, 0);
+    for (const LinkId id : changed_links_) {
+        if (links_[id].level != no_level || links_[id].room < 0) touch(id);
+    }
     sweep();
     return finish();
 }
 
 std::span<const ActivityId> MaxMin::solve_in_full() {
-    changed_.clear();
-    const auto lift = [&](LinkId id) {
+    const auto lift = [this](LinkId id) {
         links_[id].level = no_level;
         for (const Crossing& crossing : links_[id].crossings) {
-            Level& level = levels_[crossing.activity];
-            if (level.now == level.full) continue;
-            level.now = level.full;
-            changed_.push_back(crossing.activity);
+            move(crossing.activity, activities_[crossing.activity].full_level);
         }
     };
     std::for_each(changed_links_.begin(), changed_links_.end(), lift);  // some constrain no longer
     std::for_each(constraining_.begin(), constraining_.end(), lift);
-    for (const LinkId id : constraining_) touch(id, 0);
+    for (const LinkId id : constraining_) {
+        measure_room(links_[id]);
+        touch(id);
+    }
     sweep();
     return finish();
 }
 
 void MaxMin::sweep() {
+    for (const LinkId id : touched_) enter(id, 0);
     while (!stops_.empty()) {
         const Wide level = stops_.front().level;
         meet_at(level);
@@ -197,7 +228,7 @@ void MaxMin::meet_at(Wide level) {
             continue;
         }
         if (link.level_before == level) {
-            link.level_before = no_level;
+            link.level_before = expected_level(link, level);
             eased_.push_back(id);
         }
         stop_at(std::min(limit, link.level_before), id);
@@ -205,54 +236,88 @@ void MaxMin::meet_at(Wide level) {
 }
 
 void MaxMin::move_at(Wide level) {
-    moved_.clear();
+    moves_.clear();
     for (const LinkId id : full_) {
         for (const Crossing& crossing : links_[id].crossings) {
-            Wide& now = levels_[crossing.activity].now;
-            if (now <= level) continue;
-            now = level;
-            moved_.push_back(crossing.activity);
+            const Wide from = levels_[crossing.activity];
+            if (from <= level) continue;
+            moves_.push_back({crossing.activity, from});
+            move(crossing.activity, level);
         }
     }
+    const std::size_t stopped = moves_.size();
     for (const LinkId id : eased_) {
         for (const Crossing& crossing : links_[id].crossings) {
-            const ActivityId activity = crossing.activity;
-            if (levels_[activity].now != level || is_held(activity, level)) continue;
-            levels_[activity].now = levels_[activity].full;
-            moved_.push_back(activity);
+            if (levels_[crossing.activity] != level) continue;
+            const Wide next = next_level(crossing.activity);
+            if (next == level) continue;
+            moves_.push_back({crossing.activity, level});
+            move(crossing.activity, next);
         }
     }
-    changed_.insert(changed_.end(), moved_.begin(), moved_.end());
-    for (const ActivityId activity : moved_) {
-        if (levels_[activity].now > level) continue;
+    const std::size_t known = touched_.size();
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
+        const auto [activity, from] = moves_[i];
+        const Wide rise = levels_[activity] - from;
         for (const Use& use : uses(activity)) {
             LinkState& link = links_[use.link];
-            if (!link.touched) continue;
-            link.settled += level * use.weight;
-            link.rising -= use.weight;
+            const Wide weight = weights_[use.weight];
+            link.room -= weight * rise;
+            if (i < stopped) {
+                link.settled += weight * level;
+                link.rising -= weight;
+            }
+            if (link.must_be_touched()) touch(use.link);
         }
     }
-    for (const ActivityId activity : moved_) {
-        for (const Use& use : uses(activity)) {
-            const LinkState& link = links_[use.link];
-            if (link.touched || !link.constrains()) continue;
-            touch(use.link, level + 1);
-            FOURFOLD_DCHECK(link.level_before > level && link.limit() > level);
+    for (std::size_t i = known; i < touched_.size(); ++i) enter(touched_[i], level + 1);
+}
+
+// The next level of a link that is no longer full at this one, if only those whom it held move.
+Wide MaxMin::expected_level(const LinkState& link, Wide level) const {
+    Wide expected = link.limit(), lowest_above = level;
+    while (lowest_above < expected && expected < no_level) {
+        Wide left = link.capacity << 32, rising = 0;
+        lowest_above = no_level;
+        for (const Crossing& crossing : link.crossings) {
+            const Wide now = levels_[crossing.activity];
+            const Wide weight = weights_[crossing.weight];
+            if (now != level && now < expected) {
+                left -= weight * now;
+            } else {
+                rising += weight;
+                if (now != level) lowest_above = std::min(lowest_above, now);
+            }
         }
+        expected = rising > 0 ? left / rising : no_level;
     }
+    return expected;
 }
 
-bool MaxMin::is_held(ActivityId activity, Wide level) const {
-    const std::span<const Use> used = uses(activity);
-    return levels_[activity].full == level ||
-           std::any_of(used.begin(), used.end(),
-                       [&](const Use& use) { return links_[use.link].level == level; });
+void MaxMin::move(ActivityId id, Wide level) {
+    if (std::exchange(levels_[id], level) == level) return;
+    moved_[id.value / 64] |= std::uint64_t{1} << id.value % 64;
 }
 
-void MaxMin::touch(LinkId id, Wide below) {
-    LinkState& link = links_[id];
-    link.touched = true;
+// Where its links hold an activity, or are going to unless they are found not to be full there.
+Wide MaxMin::next_level(ActivityId activity) const {
+    Wide next = activities_[activity].full_level;
+    for (const Use& use : uses(activity)) {
+        const LinkState& link = links_[use.link];
+        next = std::min(next, link.level);
+        if (link.touched) next = std::min(next, link.level_before);
+    }
+    return next;
+}
+
+void MaxMin::touch(LinkId id) {
+    links_[id].touched = true;
     touched_.push_back(id);
+}
+
+// Of a link that has been touched, into the sweep.
+void MaxMin::enter(LinkId id, Wide below) {
+    LinkState& link = links_[id];
     link.level_before = std::exchange(link.level, no_level);
     count(link, below);
     stop_at(std::min(link.limit(), link.level_before), id);
@@ -265,17 +330,20 @@ void MaxMin::stop_at(Wide level, LinkId id) {
 }
 
 void MaxMin::count(LinkState& link, Wide below) {
-    link.settled = link.rising = 0;
-    link.lowest_rising = no_level;
+    Wide settled = 0, rising = 0, lowest = no_level;
     for (const Crossing& crossing : link.crossings) {
-        const Wide level = levels_[crossing.activity].now;
+        const Wide level = levels_[crossing.activity];
+        const Wide weight = weights_[crossing.weight];
         if (level < below) {
-            link.settled += level * crossing.weight;
+            settled += weight * level;
         } else {
-            link.rising += crossing.weight;
-            link.lowest_rising = std::min(link.lowest_rising, level);
+            rising += weight;
+            lowest = std::min(lowest, level);
         }
     }
+    link.settled = settled;
+    link.rising = rising;
+    link.lowest_rising = lowest;
 }
 
 Wide MaxMin::LinkState::limit() const {
@@ -283,16 +351,25 @@ Wide MaxMin::LinkState::limit() const {
     return ((capacity << 32) - settled) / rising;
 }
 
+// One branch: each of its parts alone would be mispredicted.
+bool MaxMin::LinkState::must_be_touched() const {
+    return (constraining & !touched & ((level != no_level) | (room < 0))) != 0;
+}
+
 std::span<const ActivityId> MaxMin::finish() {
     for (const LinkId id : touched_) links_[id].touched = false;
     for (const LinkId id : changed_links_) links_[id].changed = false;
     touched_.clear();
     changed_links_.clear();
-    std::erase_if(changed_, [&](ActivityId id) {
-        const std::int64_t speed = speed_at(levels_[id].now, levels_[id].full);
-        return std::exchange(activities_[id].speed, speed) == speed;
-    });
-    std::sort(changed_.begin(), changed_.end());
+    changed_.clear();
+    for (std::uint32_t word = 0; word < moved_.size(); ++word) {
+        for (std::uint64_t left = std::exchange(moved_[word], 0); left != 0; left &= left - 1) {
+            const ActivityId id{64 * word + static_cast<std::uint32_t>(std::countr_zero(left))};
+            Activity& activity = activities_[id];
+            const std::int64_t speed = speed_at(levels_[id], activity.full_level);
+            if (std::exchange(activity.speed, speed) != speed) changed_.push_back(id);
+        }
+    }
     return changed_;
 }
 

@@ -59,42 +59,43 @@ class MaxMin {
     [[nodiscard]] std::int64_t speed(ActivityId activity) const {
         return activities_[activity].speed;
     }
-    [[nodiscard]] Wide level(ActivityId activity) const { return levels_[activity].now; }
+    [[nodiscard]] Wide level(ActivityId activity) const { return levels_[activity]; }
 
   private:
     struct Use {
         LinkId link;
-        Wide demand;
-        Wide weight;
+        std::uint32_t weight;  // in weights_
     };
     struct Kind {
         Wide full_level;
-        std::size_t first, last;  // in uses_
-    };
-    struct Level {
-        Wide now, full;
+        std::uint32_t first, last;  // in uses_ and demands_
     };
     struct Activity {
-        ActivityKindId kind;
+        Wide full_level;
+        std::uint32_t first, last;  // in uses_ and demands_
         std::int64_t speed;
         std::vector<std::uint32_t> places;  // of each use, in its link's `crossings`
     };
     struct Crossing {
         ActivityId activity;
         std::uint32_t use;
-        Wide weight;
+        std::uint32_t weight;  // in weights_
     };
-    // What a start and an end look at is in one cache line.
+    // What a move of an activity looks at comes first, in one cache line.
     struct alignas(64) LinkState {
+        Wide level;             // at which it is full
+        Wide level_before = 0;  // at which it was, or is expected to be, above the sweep
+        Wide room = 0;          // while it constrains: C * 2^32 - sum weight * (level + 1)
+        bool constraining = false;
+        bool touched = false;     // by the sweep under way
+        bool changed = false;     // since the last solve, and constrains or did
+        std::uint32_t place = 0;  // in constraining_, while it constrains
+        // Of the sweep
+        Wide settled = 0, rising = 0, lowest_rising = 0;
+
         Wide capacity;
         Wide demand = 0;
         std::vector<Crossing> crossings;
-        bool changed = false;     // since the last solve, and constrains or did
-        bool touched = false;     // by the sweep under way
-        std::uint32_t place = 0;  // in constraining_, while it constrains
-        Wide level;               // at which it is full
-        // Of the sweep
-        Wide settled = 0, rising = 0, lowest_rising = 0, level_before = 0;
 
         [[nodiscard]] bool constrains() const { return demand > capacity; }
         /// How many crossings it constrains.
@@ -102,39 +103,51 @@ class MaxMin {
             return constrains() ? crossings.size() : 0;
         }
         [[nodiscard]] Wide limit() const;
+        [[nodiscard]] bool must_be_touched() const;
     };
     struct Stop {
         Wide level;
         LinkId link;
         bool operator>(const Stop& other) const { return level > other.level; }
     };
+    struct Move {
+        ActivityId activity;
+        Wide from;
+    };
 
-    [[nodiscard]] std::span<const Use> uses(ActivityId activity) const {
-        const Kind& kind = kinds_[activities_[activity].kind];
-        return std::span(uses_).subspan(kind.first, kind.last - kind.first);
+    [[nodiscard]] std::span<const Use> uses(ActivityId id) const {
+        const Activity& activity = activities_[id];
+        return {uses_.data() + activity.first, uses_.data() + activity.last};
     }
     void note_change(LinkId link, std::size_t constrained_before);
+    void measure_room(LinkState& link);
     void sweep();
-    void touch(LinkId link, Wide below);
+    void touch(LinkId link);
+    void enter(LinkId link, Wide below);
     void stop_at(Wide level, LinkId link);
     void count(LinkState& link, Wide below);
     void meet_at(Wide level);
     void move_at(Wide level);
-    [[nodiscard]] bool is_held(ActivityId activity, Wide level) const;
+    [[nodiscard]] Wide expected_level(const LinkState& link, Wide level) const;
+    void move(ActivityId activity, Wide level);
+    [[nodiscard]] Wide next_level(ActivityId activity) const;
     std::span<const ActivityId> finish();
 
     IdVector<ActivityKindId, Kind> kinds_;
     std::vector<Use> uses_;
+    std::vector<Wide> demands_, weights_;
     IdVector<LinkId, LinkState> links_;
     IdVector<ActivityId, Activity> activities_;
-    IdVector<ActivityId, Level> levels_;
+    IdVector<ActivityId, Wide> levels_;
     std::vector<ActivityId> free_;
     std::vector<LinkId> constraining_, changed_links_;
     std::size_t constrained_ = 0;  // crossings, of all links that constrain
     // Buffers of a sweep
     std::vector<Stop> stops_;  // a heap, the lowest first
     std::vector<LinkId> touched_, full_, eased_;
-    std::vector<ActivityId> moved_, changed_;
+    std::vector<Move> moves_;
+    std::vector<std::uint64_t> moved_;  // a bit for each activity
+    std::vector<ActivityId> changed_;
 };
 
 }  // namespace fourfold

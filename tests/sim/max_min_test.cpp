@@ -330,6 +330,34 @@ TEST_CASE("a macro-flow weighs on a link as often as it crosses it") {
     CHECK(levels() == std::vector<std::int64_t>{12'000'000'000});
 }
 
+TEST_CASE("an activity with copies is shared as if they were there") {
+    std::mt19937_64 random(11);
+    for (int round = 0; round < 300; ++round) {
+        CAPTURE(round);
+        const Play game = round % 2 == 0 ? any_links(random) : tree(random);
+        MaxMin whole(game.sharing.rates()), folded(game.sharing.rates());
+        std::vector<ActivityId> in_whole, in_folded;
+        for (int i = 0; i < 6; ++i) {
+            Sharer sharer = game.next();
+            if (sharer.uses.empty()) continue;
+            const auto copies = static_cast<std::int64_t>(random() % 4 + 1);
+            const ActivityKindId plain = whole.add_kind(sharer.alone, sharer.stream, sharer.uses);
+            for (std::int64_t copy = 0; copy < copies; ++copy)
+                in_whole.push_back(whole.start(plain));
+            for (LinkUse& use : sharer.uses) use.copies = copies;
+            const ActivityId one =
+                folded.start(folded.add_kind(sharer.alone, sharer.stream, sharer.uses));
+            in_folded.insert(in_folded.end(), static_cast<std::size_t>(copies), one);
+        }
+        whole.solve();
+        folded.solve();
+        for (std::size_t i = 0; i < in_whole.size(); ++i) {
+            CHECK((whole.level(in_whole[i]) == folded.level(in_folded[i])));
+            CHECK(whole.speed(in_whole[i]) == folded.speed(in_folded[i]));
+        }
+    }
+}
+
 TEST_CASE("levels are those of rational numbers to 1e-9") {
     std::mt19937_64 random(6);
     int compared = 0, unfair = 0;
