@@ -58,26 +58,30 @@ void step(benchmark::State& state, const std::string& file) {
     state.counters["peak_memory"] = bytes_counter(peak_memory_bytes());
 }
 
+const std::string one_switch = "{shape: switch, link: hdr}";
+const std::string narrow_tree = "{shape: fat_tree, link: hdr, oversubscription: 4}";
+
 // A 175B step on nodes of 8: tensor 8, pipeline 8, 64 micro-batches.
-std::string replicas_text(int data, const std::string& perturbed) {
+std::string replicas_text(int data, const std::string& fabric, const std::string& perturbed) {
     return fmt::format(R"(
 model: gpt3-175b
 cluster: {{device: a100-sxm-80gb, nodes: {}, devices_per_node: 8,
-          node: {{shape: switch, link: nvlink3}}, fabric: {{shape: switch, link: hdr}}}}
+          node: {{shape: switch, link: nvlink3}}, fabric: {}}}
 parallel: {{tensor: 8, pipeline: 8, data: {}}}
 batch: {{global: {}, micro: 1}}
 schedule: {{kind: 1f1b}}
 perturb: {}
 )",
-                       8 * data, data, 64 * data, perturbed);
+                       8 * data, fabric, data, 64 * data, perturbed);
 }
 
 // Lowered and simulated, folding included.
-void replicas(benchmark::State& state, int data, const std::string& perturbed) {
+void replicas(benchmark::State& state, int data, const std::string& fabric,
+              const std::string& perturbed) {
     const auto catalog = embedded_catalog();
     FOURFOLD_CHECK(catalog.has_value());
     const auto scenario =
-        parse_scenario(replicas_text(data, perturbed), "replicas.yaml", {}, *catalog);
+        parse_scenario(replicas_text(data, fabric, perturbed), "replicas.yaml", {}, *catalog);
     FOURFOLD_CHECK(scenario.has_value());
     for ([[maybe_unused]] auto _ : state) {
         const auto lowered = lower(scenario->step, scenario->graph, Folding::exact, Detail::chains);
@@ -88,13 +92,17 @@ void replicas(benchmark::State& state, int data, const std::string& perturbed) {
         state.counters["step_ms"] = 1e3 * to_seconds(timeline->finish.time_since_epoch());
     }
 }
-BENCHMARK_CAPTURE(replicas, 1024_devices, 16, "[]")
+BENCHMARK_CAPTURE(replicas, 1024_devices, 16, one_switch, "[]")
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(replicas, 98304_devices, 1536, "[]")
+BENCHMARK_CAPTURE(replicas, 98304_devices, 1536, one_switch, "[]")
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(replicas, 1024_devices_one_slow, 16, "[{slow_device: 17, factor: 1.3}]")
+BENCHMARK_CAPTURE(replicas, 98304_devices_4_to_1, 1536, narrow_tree, "[]")
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(replicas, 1024_devices_one_slow, 16, one_switch,
+                  "[{slow_device: 17, factor: 1.3}]")
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
 
@@ -103,7 +111,8 @@ BENCHMARK_CAPTURE(replicas, 1024_devices_one_slow, 16, "[{slow_device: 17, facto
 void messages(benchmark::State& state, bool each) {
     const auto catalog = embedded_catalog();
     FOURFOLD_CHECK(catalog.has_value());
-    const auto scenario = parse_scenario(replicas_text(16, "[]"), "replicas.yaml", {}, *catalog);
+    const auto scenario =
+        parse_scenario(replicas_text(16, one_switch, "[]"), "replicas.yaml", {}, *catalog);
     FOURFOLD_CHECK(scenario.has_value());
     reset_peak_memory();
     std::uint64_t messages = 0, events = 0;

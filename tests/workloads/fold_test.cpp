@@ -268,6 +268,7 @@ TEST_CASE("folded equals unfolded to the picosecond for every split with every s
             }
         }
     }
+    MESSAGE(cases, " steps, of which ", folded, " were folded: 0 ps apart");
     CHECK(cases == 1280);
     CHECK(folded > 800);
 }
