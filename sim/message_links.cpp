@@ -20,6 +20,12 @@ MessageLinks::MessageLinks(Run& run)
         FOURFOLD_CHECK(run.program.background().size() == 0, "turns know no background");
         turns_.emplace(run, changes_, run.options.quantum);
     }
+    for (const Transfer& transfer : run.program.transfers()) {
+        if (!transfer.is_collective) continue;
+        FOURFOLD_CHECK(
+            transfer.plan.members == run.program.teams()[transfer.team].members.size(),
+            "messages are simulated for all members, not for some that stand for others");
+    }
     for (const CollectiveId id : run.program.collectives().keys()) {
         std::uint32_t member = 0;
         for (const TaskId part : run.program.parts(id)) member_of_[part] = member++;
@@ -31,6 +37,7 @@ MessageLinks::MessageLinks(Run& run)
                              .courses = {run.graph, run.program},
                              .open = IdVector<LinkId, std::uint32_t>(links),
                              .held_until = IdVector<LinkId, Time>(links)});
+        if (!quiet_->teams.any()) quiet_.reset();
     }
 }
 
@@ -346,6 +353,7 @@ void MessageLinks::open_call(CollectiveId id) {
 void MessageLinks::begin_steps(TaskId part) {
     const CollectiveId id = run_.program.collective(part);
     const std::uint32_t member = member_of_[part];
+    if (call(id).held && call(id).begun > 0) return hold(id, member);
     if (quiet_) {
         for (const LinkId port : quiet_->teams.ports(transfer(id).team, member)) {
             if (quiet_->held_until[port] > run_.queue.now()) run_.disturbed = true;
@@ -374,7 +382,13 @@ bool MessageLinks::can_hold(CollectiveId id) const {
 
 void MessageLinks::hold(CollectiveId id, std::uint32_t member) {
     Call& held = call(id);
-    if (held.begun++ == 0) held.first = run_.queue.now();
+    if (held.begun++ == 0) {
+        held.first = run_.queue.now();
+        for (const LinkId port : quiet_->teams.ports(transfer(id).team)) {
+            if (quiet_->open[port] > 1) run_.disturbed = true;
+            quiet_->held_until[port] = Time::max();
+        }
+    }
     held.begins[member] = run_.queue.now() - held.first;
     if (held.begun == held.begins.size()) release(id);
 }

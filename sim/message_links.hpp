@@ -147,7 +147,7 @@ class MessageLinks {
         QuietTeams teams;
         Courses courses;
         IdVector<LinkId, std::uint32_t> open;  // calls that send through each port
-        IdVector<LinkId, Time> held_until;     // by a call whose end is known
+        IdVector<LinkId, Time> held_until;     // by a call that has begun
     };
     std::optional<Quiet> quiet_;  // where calls are held
     std::vector<Call> calls_;

@@ -7,9 +7,11 @@
 // - what leaves through such a port are parts of collectives, each after the one before it is over.
 //
 //     port of d0 --> switch --> d1       While d0, d1, ... all do their part of a call, whoever
-//     else port of d1 -->   |                 could send over these links is one of them, before
-//     that
-//                      '------> d0, ...  call or after it.
+//     port of d1 -->   |                 else could send over these links is one of them, before
+//                      '------> d0, ...  that call or after it.
+//
+// From the call's first begin to its last a member may still do its part of another: the link model
+// watches for that.
 
 namespace fourfold {
 namespace {

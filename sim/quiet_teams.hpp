@@ -18,6 +18,12 @@ class QuietTeams {
                const IdVector<TaskId, std::uint32_t>& member);
 
     [[nodiscard]] bool is_quiet(TeamId team) const { return teams_[team].quiet; }
+    [[nodiscard]] bool any() const {
+        for (const Ports& team : teams_) {
+            if (team.quiet) return true;
+        }
+        return false;
+    }
     /// Those through which the team sends; of a team that keeps no paths, none.
     [[nodiscard]] std::span<const LinkId> ports(TeamId team) const { return teams_[team].ports; }
     [[nodiscard]] std::span<const LinkId> ports(TeamId team, std::uint32_t member) const {

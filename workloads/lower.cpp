@@ -277,21 +277,20 @@ class Lowering {
                                     [&](const auto& one) { return tells_apart(one.second); });
     }
 
-    /// What such collectives tell apart, beside what is told already. Nothing where they lie along
-    /// several axes.
-    [[nodiscard]] std::optional<Roles> finer(const Roles& roles) const {
+    /// What such collectives tell apart, beside what is told already.
+    [[nodiscard]] Roles finer(const Roles& roles) const {
         std::array<std::vector<std::vector<Bytes>>, 4> carried;  // by axis and coordinate
         for (const auto& [id, one] : traffic_) {
             if (!tells_apart(one)) continue;
-            const auto axis = axis_of(one.lane.second);
-            if (!axis) return std::nullopt;
-            auto& of = carried[static_cast<std::size_t>(*axis)];
-            of.resize(static_cast<std::size_t>(step_.split.size(*axis)));
             const std::span<const DeviceId> members = transfers_.members(one.group);
-            for (std::size_t i = 0; i < members.size(); ++i) {
-                auto& mine = of[static_cast<std::size_t>(placement_.seat(members[i])[*axis])];
-                const std::vector<Bytes>& more = (*one.ports.uneven)[i];
-                mine.insert(mine.end(), more.begin(), more.end());
+            for (const SplitAxis axis : axes_of(one.lane.second)) {
+                auto& of = carried[static_cast<std::size_t>(axis)];
+                of.resize(static_cast<std::size_t>(step_.split.size(axis)));
+                for (std::size_t i = 0; i < members.size(); ++i) {
+                    auto& mine = of[static_cast<std::size_t>(placement_.seat(members[i])[axis])];
+                    const std::vector<Bytes>& more = (*one.ports.uneven)[i];
+                    mine.insert(mine.end(), more.begin(), more.end());
+                }
             }
         }
         Roles finer = roles;
@@ -318,14 +317,23 @@ class Lowering {
         return one.ports.uneven != nullptr && meets_others(one);
     }
 
-    // Along which a group's members lie.
-    [[nodiscard]] std::optional<SplitAxis> axis_of(Group group) const {
-        if (group == Group::tensor) return SplitAxis::tensor;
-        if (group == Group::context) return SplitAxis::context;
-        if (group != Group::replicas) return std::nullopt;
-        if (step_.split.context == 1) return SplitAxis::data;
-        if (step_.split.data == 1) return SplitAxis::context;
-        return std::nullopt;
+    // Along which a group's members lie, but the pipeline, whose ranks are all told apart.
+    static std::vector<SplitAxis> axes_of(Group group) {
+        using enum SplitAxis;
+        switch (group) {
+            case Group::tensor:
+            case Group::model:
+                return {tensor};
+            case Group::context:
+                return {context};
+            case Group::replicas:
+                return {context, data};
+            case Group::world:
+                return {tensor, context, data};
+            case Group::embedding:
+                return {};
+        }
+        return {};
     }
 
     [[nodiscard]] bool meets_others(const Traffic& one) const {
@@ -949,31 +957,26 @@ Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding fold
                       Detail detail) {
     Roles roles;
     std::optional<Fold> fold = fold_of(step, graph);
-    const bool folds = folding != Folding::none && fold;
-    if (auto fits = check_tasks(step, folds ? fold : std::nullopt); !fits) {
-        return tl::unexpected(fits.error());
+    if (folding == Folding::none || !fold) {
+        if (auto fits = check_tasks(step, {}); !fits) return tl::unexpected(fits.error());
     }
-    const auto whole = [&] {
-        Result<Lowered> lowered = Lowering(step, graph, std::nullopt, detail).run();
-        if (lowered) lowered->fold = std::move(fold);
-        return lowered;
-    };
     while (fold) {
+        if (auto fits = check_tasks(step, fold); !fits) return tl::unexpected(fits.error());
         Lowering lowering(step, graph, fold, detail);
         Result<Lowered> lowered = lowering.run();
         if (!lowered) return lowered;
-        const bool exact = lowering.folds_exactly();
-        std::optional<Roles> finer = exact ? std::nullopt : lowering.finer(roles);
-        if (finer && *finer != roles) {
-            fold = fold_of(step, graph, roles = std::move(*finer));
+        if (!lowering.folds_exactly()) {
+            roles = lowering.finer(roles);
+            fold = fold_of(step, graph, roles);
             continue;
         }
-        const bool affordable = graph.shares_uplinks() || tasks_of(step, {}) <= exact_tasks_max;
-        if (!folds || (!exact && affordable)) break;
+        if (folding == Folding::none) break;
         lowered->fold = std::move(fold);
         return lowered;
     }
-    return whole();
+    Result<Lowered> lowered = Lowering(step, graph, std::nullopt, detail).run();
+    if (lowered) lowered->fold = std::move(fold);
+    return lowered;
 }
 
 Result<Lowered> lower_pipeline(const Schedule& schedule, const PipelineShape& shape,

@@ -68,12 +68,8 @@ inline bool is_kernel(const Program& program, TaskId task, const Label& label) {
 /// Where ranks are alike (workloads/fold.hpp), which devices are lowered.
 enum class Folding : std::uint8_t {
     none,   // all
-    exact,  // those that stand for all, if that changes no picosecond; else all, unless they would
-            // make more than `exact_tasks_max` tasks and only ports are shared (where a tree along
-            // two axes meets other traffic, the step can differ; by less than one part in 10^6 in
-            // the cases seen)
+    exact,  // those that stand for all, which changes no picosecond
 };
-inline constexpr double exact_tasks_max = 1e5;
 
 /// Whether each kernel and collective is a task of its own, or chains of them are one where that
 /// changes no picosecond (workloads/chain.hpp). Chains exist only where devices are folded.

@@ -188,7 +188,7 @@ const Transfers::Way& Transfers::way(DeviceId from, DeviceId to) {
     const auto is_odd = [&](DeviceId device) {
         return std::ranges::binary_search(graph.odd(), device);
     };
-    if (fold_ == nullptr || is_odd(from) || is_odd(to)) return own_way_ = make_way(from, to);
+    if (is_odd(from) || is_odd(to)) return own_way_ = make_way(from, to);
     std::uint64_t shared = 0;
     for (const std::uint32_t block : graph.blocks()) {
         shared = shared << 1 | (from.value / block == to.value / block ? 1 : 0);
@@ -376,6 +376,22 @@ const Algorithm& Transfers::algorithm(GroupId group, CollectiveKind kind, Bytes 
     });
 }
 
+const std::vector<Sending>& Transfers::sendings(const Algorithm& algorithm,
+                                                const CollectiveCall& about, const StepPlan& plan,
+                                                std::uint32_t member) {
+    std::vector<Sending>* kept = nullptr;
+    if (fold_ != nullptr) {
+        auto& all = sendings_[std::tuple(&algorithm, about.kind, about.members, about.per_node,
+                                         about.bytes, about.root)];
+        all.resize(about.members);
+        kept = &all[member];
+        if (!kept->empty()) return *kept;
+    }
+    own_sendings_ = sendings_of(algorithm.rule, plan, member);
+    if (kept == nullptr || own_sendings_.size() > peers_max) return own_sendings_;
+    return *kept = own_sendings_;
+}
+
 Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Bytes bytes,
                                          std::uint32_t root, Duration delay) {
     const auto key = std::tuple(group, kind, bytes, root, delay);
@@ -400,18 +416,8 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     made.sent.assign(devices.size(), Bytes{});
 
     PortLoads loads(groups_[group]);
-    std::vector<std::vector<Sending>>* kept = nullptr;
-    if (fold_ != nullptr) {
-        kept = &sendings_[std::tuple(&used, kind, about.members, about.per_node, bytes, root)];
-        for (auto member = static_cast<std::uint32_t>(kept->size()); member < about.members;
-             ++member) {
-            kept->push_back(sendings_of(used.rule, made.plan, member));
-        }
-    }
     for (std::uint32_t member = 0; member < devices.size(); ++member) {
-        const std::vector<Sending> own =
-            kept != nullptr ? std::vector<Sending>{} : sendings_of(used.rule, made.plan, member);
-        for (const Sending& sent : kept != nullptr ? (*kept)[member] : own) {
+        for (const Sending& sent : sendings(used, about, made.plan, member)) {
             made.incoming[sent.to] += sent.messages;
             made.sent[member] += sent.bytes;
             const DeviceId from = devices[member], to = devices[sent.to];

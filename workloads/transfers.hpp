@@ -126,6 +126,9 @@ class Transfers {
     /// between two that are not odd only the blocks that hold both count.
     const Way& way(DeviceId from, DeviceId to);
     Hop hop(DeviceId from, DeviceId to, Bytes bytes);
+    /// Good until the next call.
+    const std::vector<Sending>& sendings(const Algorithm& algorithm, const CollectiveCall& about,
+                                         const StepPlan& plan, std::uint32_t member);
     Transfer make_message(DeviceId from, DeviceId to, Bytes bytes);
     TransferId add(Transfer transfer);
     Bytes share_of(Bytes bytes, const Share& share);
@@ -165,8 +168,9 @@ class Transfers {
                         std::uint32_t>,
              std::vector<std::vector<Sending>>>
         sendings_;
-    IdVector<LinkId, Bytes> on_links_;  // of the collective that is being made
-    std::vector<LinkId> used_links_;    // with bytes on them
+    std::vector<Sending> own_sendings_;  // of the last member whose are not kept
+    IdVector<LinkId, Bytes> on_links_;   // of the collective that is being made
+    std::vector<LinkId> used_links_;     // with bytes on them
     std::set<std::string> refusals_;
     bool cut_evenly_ = true;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;

@@ -17,7 +17,7 @@ std::uint32_t pop_next(EventQueue& queue) {
     return queue.pop().subject;
 }
 
-TEST_CASE("equal times come out in the order they were pushed, whenever they were pushed") {
+TEST_CASE("equal times of one sort come out in the order they were pushed, whenever that was") {
     EventQueue queue;
     queue.push(at(1000), {0, 1});
     queue.push(at(70), {0, 2});
@@ -72,7 +72,7 @@ TEST_CASE("the queue holds times up to the clock's limit") {
 }
 
 // The reference is std::multimap, which keeps equal keys in the order of insertion.
-TEST_CASE("in any mixture of push, pop and cancel the order is that of a sorted multimap") {
+TEST_CASE("in any mixture of push, pop and cancel each sort comes in the order of a multimap") {
     for (const std::uint32_t seed : {1U, 2U, 3U, 4U, 5U}) {
         CAPTURE(seed);
         std::mt19937_64 random(seed);

@@ -102,6 +102,35 @@ TEST_CASE("calls that begin alike are held, and those that meet the one before a
     }
 }
 
+TEST_CASE("a call that some members of a waiting one do in between is met by its messages") {
+    const Graph graph = cluster(1, 4);
+    Routes routes{graph};
+    ProgramDraft draft;
+    Transfers transfers(routes, draft, *find_algorithm("ring"), {}, {});
+    std::vector<StreamId> streams;
+    for (std::uint32_t i = 0; i < 3; ++i) streams.push_back(draft.add_stream({i}, 0));
+    const auto all_reduce = [&](std::vector<DeviceId> members) {
+        return *transfers.collective(transfers.add_group(std::move(members)),
+                                     CollectiveKind::all_reduce, 8_MiB);
+    };
+    const TransferId two = all_reduce({{0}, {1}}), three = all_reduce({{0}, {1}, {2}});
+    for (int i = 0; i < 40; ++i) {
+        // Device 2 begins, 0 and 1 first have their own.
+        const CollectiveId inner = draft.add_collective(two), outer = draft.add_collective(three);
+        for (std::uint32_t member = 0; member < 2; ++member) {
+            draft.compute(streams[member], 1'001_us);
+            draft.part(streams[member], inner, member);
+        }
+        draft.compute(streams[2], 1'000_us);
+        for (std::uint32_t member = 0; member < 3; ++member) {
+            draft.part(streams[member], outer, member);
+        }
+    }
+    Result<Program> program = seal(std::move(draft));
+    REQUIRE(program.has_value());
+    CHECK_FALSE(check_held(graph, *program));
+}
+
 TEST_CASE("no member of a collective but a broadcast is done before all have begun") {
     for (const Algorithm* algorithm : algorithms()) {
         for (const std::string_view name : collective_kinds()) {

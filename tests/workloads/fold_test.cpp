@@ -237,7 +237,7 @@ ClusterShape random_machine(Draw& draw, std::int64_t devices) {
 TEST_CASE("folded equals unfolded to the picosecond for every split with every schedule") {
     constexpr std::uint32_t seed = 20241130;
     Draw draw(seed);
-    int cases = 0, folded = 0;
+    int cases = 0;
     const auto run = [&](TrainingStep step) {
         draw_details(draw, step);
         const std::uint32_t nodes = draw.of({1U, 2U, 4U, 8U, 16U});
@@ -255,7 +255,7 @@ TEST_CASE("folded equals unfolded to the picosecond for every split with every s
         const Graph graph = seal_cluster(shape);
         if (!check(step, graph.devices().size())) return;  // interleaving needs 2 ranks
         REQUIRE(fold_of(step, graph).has_value());
-        folded += same_folded(step, graph) ? 1 : 0;
+        CHECK(same_folded(step, graph));
         ++cases;
     };
     for (const Split& split : splits_of(16)) {
@@ -268,13 +268,12 @@ TEST_CASE("folded equals unfolded to the picosecond for every split with every s
             }
         }
     }
-    MESSAGE(cases, " steps, of which ", folded, " were folded: 0 ps apart");
+    MESSAGE(cases, " steps: 0 ps apart");
     CHECK(cases == 1280);
-    CHECK(folded > 800);
 }
 
 TEST_CASE("folded equals unfolded to the picosecond on random small clusters") {
-    int folded = 0, apart = 0, unalike = 0;
+    int folded = 0, unalike = 0;
     for (std::uint32_t seed = 1; seed <= 1200; ++seed) {
         Draw draw(seed);
         const TrainingStep step = random_step(draw);
@@ -286,13 +285,13 @@ TEST_CASE("folded equals unfolded to the picosecond on random small clusters") {
         const Graph graph = seal_cluster(shape);
         if (!check(step, graph.devices().size())) continue;
         if (fold_of(step, graph).has_value()) {
-            ++(same_folded(step, graph) ? folded : apart);
+            CHECK(same_folded(step, graph));
+            ++folded;
         } else {
             ++unalike;
         }
     }
     CHECK(folded > 150);
-    CHECK(apart > 5);
     CHECK(unalike > 100);
 }
 
@@ -340,7 +339,7 @@ Graph with_slow_ports(const ClusterShape& shape, std::initializer_list<std::uint
 }
 
 TEST_CASE("folded equals unfolded with slow devices and slow ports, to the picosecond") {
-    int folded = 0, apart = 0, cases = 0;
+    int cases = 0;
     for (std::uint32_t seed = 1; seed <= 900; ++seed) {
         Draw draw(seed);
         TrainingStep step = random_step(draw);
@@ -358,11 +357,10 @@ TEST_CASE("folded equals unfolded with slow devices and slow ports, to the picos
         CAPTURE(text_of(step, shape));
         if (!check(step, graph.devices().size()) || !fold_of(step, graph)) continue;
         ++cases;
-        ++(same_folded(step, graph) ? folded : apart);
+        CHECK(same_folded(step, graph));
     }
-    MESSAGE(cases, " cases, of which ", folded, " were folded");
-    CHECK(folded > 100);
-    CHECK(apart > 0);
+    MESSAGE(cases, " cases: 0 ps apart");
+    CHECK(cases > 100);
 }
 
 TEST_CASE("more tasks than can be simulated are refused, folded ones are counted once") {
@@ -482,14 +480,13 @@ TEST_CASE("a collective that loads its members unevenly tells them apart where i
     CHECK(devices(cluster(8, 1)) == 2);
 }
 
-TEST_CASE("replicas along two axes are not told apart: with a tree all are simulated") {
+TEST_CASE("replicas along two axes are told apart along both") {
     TrainingStep step =
-        small_step({.context = 2, .pipeline = 2, .data = 2}, schedule_named("1f1b"));
+        small_step({.context = 2, .pipeline = 2, .data = 4}, schedule_named("1f1b"));
     step.algorithm = *find_algorithm("tree");
     step.overlap_gradients = true;
     set_micro_batches(step, 2);
-    CHECK(fold_of(step, cluster(8, 1)).has_value());
-    CHECK_FALSE(same_folded(step, cluster(8, 1)));
+    CHECK(same_folded(step, cluster(16, 1)));
 }
 
 TEST_CASE("bytes that cannot be cut evenly among the spines are rounded alike") {
