@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "results/doubts.hpp"
 #include "sim/audit.hpp"
@@ -20,25 +21,19 @@ struct UnusedLinks {
 // In a folded run a device's ports stand for those of the devices that it stands for, and a block's
 // uplinks for those of the blocks that it stands for.
 UnusedLinks unused_links(const Graph& graph, const Evaluation& evaluation) {
-    const std::vector<DeviceId>& simulated = evaluation.lowered.devices;
-    const Uplinks uplinks(graph);
+    const Lowered& lowered = evaluation.lowered;
+    const std::size_t working = evaluation.measures.devices;
+    std::optional<Uplinks> uplinks;
+    if (lowered.folded) uplinks.emplace(graph);
     const auto weight = [&](LinkId link) -> std::int64_t {
-        const Vertex& from = graph[graph[link].from];
-        const Vertex& to = graph[graph[link].to];
-        if (!evaluation.lowered.folded) return 1;
-        if (const auto uplink = uplinks.of(link)) {
-            const std::uint64_t size = graph.blocks()[uplink->level];
-            if (uplink->block * size >= evaluation.measures.devices) return 1;
-            const auto& blocks = evaluation.lowered.fold->blocks[uplink->level];
-            const auto found = blocks.find(uplink->block);
-            return found == blocks.end() ? 0 : found->second;
+        if (!lowered.folded) return 1;
+        if (const auto uplink = uplinks->of(link)) {
+            const std::size_t first = std::size_t{uplink->block} * graph.blocks()[uplink->level];
+            return first < working ? lowered.fold->count(uplink->level, uplink->block) : 1;
         }
-        const DeviceId device = from.is_device ? from.device : to.device;
-        if (device.value >= evaluation.measures.devices) return 1;
-        const auto found = std::ranges::lower_bound(simulated, device);
-        const bool is_simulated = found != simulated.end() && *found == device;
-        const auto place = static_cast<std::size_t>(found - simulated.begin());
-        return is_simulated ? evaluation.lowered.counts[place] : 0;
+        const Vertex& from = graph[graph[link].from];
+        const DeviceId device = from.is_device ? from.device : graph[graph[link].to].device;
+        return device.value < working ? lowered.fold->count(device) : 1;
     };
     UnusedLinks unused;
     for (const LinkId link : evaluation.timeline.carried.keys()) {

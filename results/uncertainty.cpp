@@ -72,9 +72,8 @@ double variance_of_model(const TrainingStep& step, const Graph& graph) {
     return variance;
 }
 
-std::optional<Duration> step_time_of(const TrainingStep& step, const Graph& graph, bool fold) {
-    const Result<Lowered> lowered =
-        lower(step, graph, fold ? Folding::exact : Folding::none, Detail::chains);
+std::optional<Duration> step_time_of(const TrainingStep& step, const Graph& graph) {
+    const Result<Lowered> lowered = lower(step, graph, Folding::exact, Detail::chains);
     if (!lowered) return std::nullopt;
     const Result<Timeline> timeline = simulate(graph, lowered->program, {});
     if (!timeline) return std::nullopt;
@@ -90,12 +89,11 @@ std::optional<Uncertainty> uncertainty(const TrainingStep& step, const Graph& gr
     TrainingStep plain = step;
     plain.slow_devices.clear();
     plain.jitter = {};
-    const bool fold = fold_of(plain, graph).has_value();
-    if (!fold) {
+    if (!fold_of(plain, graph)) {
         if (tasks > tasks_max) return std::nullopt;
         plain = step;
     }
-    const std::optional<Duration> base = step_time_of(plain, graph, fold);
+    const std::optional<Duration> base = step_time_of(plain, graph);
     if (!base || *base == Duration::zero()) return std::nullopt;
 
     Uncertainty found;
@@ -103,9 +101,9 @@ std::optional<Uncertainty> uncertainty(const TrainingStep& step, const Graph& gr
     for (const Variant& variant : variants(plain)) {
         const bool same_graph = variant.within == 1 && variant.across == 1;
         const std::optional<Duration> changed =
-            same_graph ? step_time_of(variant.step, graph, fold)
-                       : step_time_of(variant.step,
-                                      with_rates(graph, variant.within, variant.across), fold);
+            same_graph
+                ? step_time_of(variant.step, graph)
+                : step_time_of(variant.step, with_rates(graph, variant.within, variant.across));
         if (!changed) return std::nullopt;
         const double value =
             std::log(to_seconds(*changed) / to_seconds(*base)) / variant.log_change;

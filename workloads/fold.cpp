@@ -18,7 +18,6 @@
 #include <map>
 #include <numeric>
 
-#include "topology/check.hpp"
 #include "workloads/numbers.hpp"
 
 namespace fourfold {
@@ -91,8 +90,13 @@ DeviceId Fold::representative(DeviceId device) const {
 
 std::int64_t Fold::count(DeviceId device) const {
     const auto place = std::ranges::lower_bound(devices, device);
-    FOURFOLD_CHECK(place != devices.end() && *place == device);
+    if (place == devices.end() || *place != device) return 0;
     return counts[static_cast<std::size_t>(place - devices.begin())];
+}
+
+std::int64_t Fold::count(std::size_t level, std::uint32_t block) const {
+    const auto found = blocks[level].find(block);
+    return found == blocks[level].end() ? 0 : found->second;
 }
 
 std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const Roles& roles) {

@@ -38,8 +38,10 @@ struct Fold {
     [[nodiscard]] std::uint32_t representative(std::uint32_t block, std::uint32_t size) const {
         return representative(DeviceId{block * size}).value / size;
     }
-    /// How many devices it stands for. Requires: it is to be simulated.
+    /// How many devices it stands for; 0: it is not simulated.
     [[nodiscard]] std::int64_t count(DeviceId device) const;
+    /// The same of blocks of a size; 0: none of its devices is simulated.
+    [[nodiscard]] std::int64_t count(std::size_t level, std::uint32_t block) const;
 };
 
 /// Classes of devices that behave alike in the fluid link model. Nothing where the graph promises

@@ -208,16 +208,12 @@ Hop Transfers::hop(DeviceId from, DeviceId to, Bytes bytes) {
     return found;
 }
 
-bool Transfers::is_simulated(DeviceId device) const {
-    return std::ranges::binary_search(fold_->devices, device);
-}
-
 bool Transfers::can_use_simulated(DeviceId device) const {
-    if (is_simulated(device)) return true;
+    if (fold_->count(device) > 0) return true;
     if (uplinks_->empty()) return false;
     const std::span<const std::uint32_t> sizes = routes_->graph().blocks();
     for (std::size_t level = 0; level < sizes.size(); ++level) {
-        if (fold_->blocks[level].contains(device.value / sizes[level])) return true;
+        if (fold_->count(level, device.value / sizes[level]) > 0) return true;
     }
     return false;
 }
@@ -227,15 +223,14 @@ std::int64_t Transfers::copies(LinkId link, std::int64_t alike, BlocksAlike bloc
     const Graph& graph = routes_->graph();
     if (fold_ == nullptr) return 1;
     if (const auto uplink = uplinks_->of(link)) {
-        const auto block = fold_->blocks[uplink->level].find(uplink->block);
-        if (block == fold_->blocks[uplink->level].end()) return 0;
+        const std::int64_t blocks = fold_->count(uplink->level, uplink->block);
+        if (blocks == 0) return 0;
         const std::int64_t uses = alike * blocks_alike(*uplink);
-        FOURFOLD_CHECK(uses % block->second == 0, "{} uses of {} links that are alike", uses,
-                       block->second);
-        return uses / block->second;
+        FOURFOLD_CHECK(uses % blocks == 0, "{} uses of {} links that are alike", uses, blocks);
+        return uses / blocks;
     }
     const auto is_it = [&](VertexId id) {
-        return graph[id].is_device && is_simulated(graph[id].device);
+        return graph[id].is_device && fold_->count(graph[id].device) > 0;
     };
     return is_it(graph[link].from) || is_it(graph[link].to) ? 1 : 0;
 }

@@ -132,8 +132,7 @@ class Transfers {
     Transfer make_message(DeviceId from, DeviceId to, Bytes bytes);
     TransferId add(Transfer transfer);
     Bytes share_of(Bytes bytes, const Share& share);
-    [[nodiscard]] bool is_simulated(DeviceId device) const;
-    /// It, or what is above a block that it is in.
+    /// The device's own links, or those above a block that it is in, are simulated.
     [[nodiscard]] bool can_use_simulated(DeviceId device) const;
     /// A link of a simulated device or block: how many transfers use it if each of `alike` like one
     /// uses the links of as many blocks as `blocks_alike` says; else 0.

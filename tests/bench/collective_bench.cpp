@@ -12,18 +12,12 @@
 
 #include "sim/simulate.hpp"
 #include "tests/bench/measuring.hpp"
-#include "topology/check.hpp"
+#include "tests/bench/valid.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/transfers.hpp"
 
 namespace fourfold {
 namespace {
-
-template <class T>
-T valid(Result<T> result) {
-    FOURFOLD_CHECK(result.has_value(), "{}: {}", result.error().where, result.error().what);
-    return std::move(*result);
-}
 
 /// All ranks on one switch: 25 GB/s and 5 us a link.
 Graph one_switch(std::uint32_t ranks) {

@@ -117,6 +117,22 @@ TEST_CASE("devices without work and links without traffic are warned of") {
                 "12 of 16 links carry nothing, for example node0.device2 -> node0.switch"});
 }
 
+TEST_CASE("links without traffic are counted alike, folded or not") {
+    // 8 of 16 devices work, below 2 of 4 leaves of 2 uplinks: of 64 own links and 16 of the leaves
+    // half carry gradients.
+    TrainingStep step = data_step(8);
+    step.algorithm = *find_algorithm("ring");
+    const Graph graph = cluster_of(8, 2, "fat_tree", {.oversubscription = 2, .leaf_ports = 4});
+    const Lines expected{"8 of 16 devices have no work: the split uses 8 (device 8 is in no group)",
+                         "40 of 80 links carry nothing, for example node4.device0 -> node4.switch"};
+    for (const bool fold : {false, true}) {
+        const Result<Evaluation> made = evaluate(step, graph, {.fold = fold});
+        REQUIRE(made.has_value());
+        CHECK(made->lowered.folded == fold);
+        CHECK(made->warnings == expected);
+    }
+}
+
 TEST_CASE("a step without communication says so") {
     // astra-sim #207: whatever the bandwidth, the same cycles.
     CHECK(warnings(data_step(1), cluster(1, 2)) ==

@@ -5,18 +5,13 @@
 
 #include "sim/simulate.hpp"
 #include "tests/bench/compare/cases.hpp"
+#include "tests/bench/valid.hpp"
 #include "topology/check.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/transfers.hpp"
 
 namespace fourfold {
 namespace {
-
-template <class T>
-T valid(Result<T> result) {
-    FOURFOLD_CHECK(result.has_value(), "{}: {}", result.error().where, result.error().what);
-    return std::move(*result);
-}
 
 Graph one_switch(const RingCase& ring) {
     const Fabric fabric{.shape = valid(find_shape("switch")), .link = ring.link, .parameters = {}};
