@@ -14,6 +14,7 @@
 
 #include "scenarios/commands.hpp"
 #include "topology/closest.hpp"
+#include "topology/memory.hpp"
 
 namespace fourfold {
 namespace {
@@ -294,5 +295,6 @@ int run_main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, not a crash
+    fourfold::keep_freed_memory();
     return fourfold::run_main(argc, argv);
 }
