@@ -66,16 +66,17 @@ ActivityId FlowLinks::begin(TransferId transfer_id, std::uint32_t subject, doubl
     const ActivityId id = shares_.start(kinds_[transfer_id]);
     if (id.value == activities_.size()) activities_.push_back({});
     const Time now = run_.queue.now();
-    const Duration alone = stretched(transfer.alone, stretch);
     activities_[id] = {
         .transfer = transfer_id,
         .subject = subject,
         .stretch = stretch,
-        .remaining = Wide{alone.count()} << 48,
+        .remaining = Wide{stretched(transfer.alone, stretch).count()} << 48,
         .speed = MaxMin::full_speed,
         .updated = now,
-        .end = run_.queue.push_cancellable(run_.after(alone), {activity_end, id.value}),
+        .looked_at = now,
+        .look = {},
     };
+    look_at_end(id);
     for (const LinkUse& use : uses_of(transfer)) {
         LinkState& link = links_[use.link];
         if (link.carrying++ == 0) link.since = now;
@@ -115,7 +116,12 @@ void FlowLinks::on_event(Event event) {
     }
     FOURFOLD_DCHECK(event.kind == activity_end);
     const ActivityId id{event.subject};
-    const Activity& activity = activities_[id];
+    Activity& activity = activities_[id];
+    activity.work_until(run_.queue.now());
+    if (activity.remaining > 0 && !run_.out_of_range) {
+        look_at_end(id);
+        return;
+    }
     const Transfer& transfer = run_.program.transfers()[activity.transfer];
     if (activity.is_background) {
         leave(activity);
@@ -146,18 +152,27 @@ void FlowLinks::stop() {
     }
 }
 
+// Who slows down is left in the queue where it is: the time at which it would have ended comes, and
+// then it is looked at again. Of many changes of speed few cost a division and an event.
 void FlowLinks::set_speed(ActivityId id, std::int64_t speed) {
     Activity& activity = activities_[id];
-    const Time now = run_.queue.now();
-    activity.remaining -= Wide{(now - activity.updated).count()} * activity.speed;
-    activity.updated = now;
+    activity.work_until(run_.queue.now());
     activity.speed = speed;
-    const Wide left = (activity.remaining + speed - 1) / speed;
+    const Wide left = Wide{(activity.looked_at - activity.updated).count()} * speed;
+    if (activity.remaining < left) {
+        run_.queue.cancel(activity.look);
+        look_at_end(id);
+    }
+    note_rate(activity, speed);
+}
+
+void FlowLinks::look_at_end(ActivityId id) {
+    Activity& activity = activities_[id];
+    const Wide left = (activity.remaining + activity.speed - 1) / activity.speed;
     const Duration rest{left > duration_limit.count() ? duration_limit.count()
                                                       : static_cast<std::int64_t>(left)};
-    run_.queue.cancel(activity.end);
-    activity.end = run_.queue.push_cancellable(run_.after(rest), {activity_end, id.value});
-    note_rate(activity, speed);
+    activity.looked_at = run_.after(rest);
+    activity.look = run_.queue.push_cancellable(activity.looked_at, {activity_end, id.value});
 }
 
 void FlowLinks::note_rate(const Activity& activity, std::int64_t speed) {

@@ -48,8 +48,14 @@ class FlowLinks {
         Wide remaining;
         std::int64_t speed;
         Time updated;
-        EventQueue::Handle end;
+        Time looked_at;  // when `look` fires: at its end or before, never after
+        EventQueue::Handle look;
         bool is_background = false;
+
+        void work_until(Time now) {
+            remaining -= Wide{(now - updated).count()} * speed;
+            updated = now;
+        }
     };
     struct LinkState {
         std::uint32_t carrying = 0;
@@ -60,6 +66,7 @@ class FlowLinks {
     void leave(const Activity& activity);
     void end(ActivityId id);
     void set_speed(ActivityId id, std::int64_t speed);
+    void look_at_end(ActivityId id);
     void note_rate(const Activity& activity, std::int64_t speed);
 
     Run& run_;

@@ -171,6 +171,7 @@ void MaxMin::measure_room(LinkState& link) {
 }
 
 std::span<const ActivityId> MaxMin::solve() {
+    if (changed_links_.empty()) return {};
     std::size_t changed = 0;
     for (const LinkId id : changed_links_) changed += links_[id].crossings.size();
     return changed > constrained_ / 2 ? solve_in_full() : solve_locally();
