@@ -18,8 +18,8 @@ struct UnusedLinks {
     LinkId example{};
 };
 
-// In a folded run a device's ports stand for those of the devices that it stands for, and a block's
-// uplinks for those of the blocks that it stands for.
+// In a folded run a device's ports stand for those of the devices that it stands for, and a
+// section's uplinks for those of the sections that it stands for.
 UnusedLinks unused_links(const Graph& graph, const Evaluation& evaluation) {
     const Lowered& lowered = evaluation.lowered;
     const std::size_t working = evaluation.measures.devices;
@@ -28,8 +28,10 @@ UnusedLinks unused_links(const Graph& graph, const Evaluation& evaluation) {
     const auto weight = [&](LinkId link) -> std::int64_t {
         if (!lowered.folded) return 1;
         if (const auto uplink = uplinks->of(link)) {
-            const std::size_t first = std::size_t{uplink->block} * graph.blocks()[uplink->level];
-            return first < working ? lowered.fold->count(uplink->level, uplink->block) : 1;
+            const std::uint32_t block = uplink->section / graph.rails();
+            const std::size_t first = std::size_t{block} * graph.blocks()[uplink->level] +
+                                      uplink->section % graph.rails();
+            return first < working ? lowered.fold->count(uplink->level, uplink->section) : 1;
         }
         const Vertex& from = graph[graph[link].from];
         const DeviceId device = from.is_device ? from.device : graph[graph[link].to].device;

@@ -84,22 +84,26 @@ Result<void> join_fabric(const ClusterShape& cluster, std::span<const VertexId> 
 
 /// See Graph::blocks.
 Blocks blocks_of(const ClusterShape& cluster) {
-    const auto inside = [](const Fabric& fabric, std::uint32_t endpoints) {
-        const Shape& shape = *fabric.shape;
-        return shape.blocks ? shape.blocks(endpoints, fabric.parameters) : Blocks{};
-    };
     const std::uint32_t node = cluster.devices_per_node;
+    const auto inside = [node](const Fabric& fabric, std::uint32_t nodes) {
+        const Shape& shape = *fabric.shape;
+        return shape.blocks ? shape.blocks(nodes * node, nodes, fabric.parameters) : Blocks{};
+    };
     Blocks blocks{.sizes = {node}};
-    if (cluster.node && node > 1 && inside(*cluster.node, node).sizes != blocks.sizes) return {};
+    if (cluster.node && node > 1) {
+        const Blocks own = inside(*cluster.node, 1);
+        if (own.sizes != blocks.sizes || own.rails > 1) return {};
+    }
     if (cluster.fabric && cluster.nodes > 1) {
         if (cluster.fabric->shape->direct) return {};
-        const auto fabric = inside(*cluster.fabric, cluster.nodes * node);
+        const auto fabric = inside(*cluster.fabric, cluster.nodes);
         // A node with ports on two leaves is a way around the spines.
         const auto nested = [node](std::uint32_t leaf) {
             return leaf % node == 0 || node % leaf == 0;
         };
         if (fabric.sizes.empty() || !std::ranges::all_of(fabric.sizes, nested)) return {};
         blocks.sizes.insert(blocks.sizes.end(), fabric.sizes.begin(), fabric.sizes.end());
+        blocks.rails = fabric.rails;
         blocks.share_uplinks = fabric.share_uplinks;
     }
     return blocks;

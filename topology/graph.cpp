@@ -113,6 +113,17 @@ Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
+std::uint32_t Graph::place(LinkId link, bool out) const {
+    const Adjacency::Boost& boost = adjacency_->graph;
+    const auto place_in = [&](const auto& edges) {
+        const auto found = std::find_if(edges.first, edges.second,
+                                        [&](const auto& edge) { return boost[edge] == link; });
+        return static_cast<std::uint32_t>(std::distance(edges.first, found));
+    };
+    return out ? place_in(out_edges(links_[link.value].from.value, boost))
+               : place_in(in_edges(links_[link.value].to.value, boost));
+}
+
 Result<VertexId> Graph::find(std::string_view name) const {
     const auto found = std::ranges::find(vertices_, name, &Vertex::name);
     if (found != vertices_.end()) {
@@ -195,8 +206,9 @@ Graph with_rates(const Graph& graph, double within, double across) {
     GraphDraft draft;
     draft.vertices.assign(graph.vertices().begin(), graph.vertices().end());
     draft.links.assign(graph.links().begin(), graph.links().end());
-    draft.blocks.sizes.assign(graph.blocks().begin(), graph.blocks().end());
-    draft.blocks.share_uplinks = graph.shares_uplinks();
+    draft.blocks = {.sizes = {graph.blocks().begin(), graph.blocks().end()},
+                    .rails = graph.rails(),
+                    .share_uplinks = graph.shares_uplinks()};
     draft.odd.assign(graph.odd().begin(), graph.odd().end());
     draft.devices = static_cast<std::uint32_t>(graph.devices().size());
     draft.routing = graph.routing();

@@ -54,6 +54,7 @@ struct Routing {
 /// How alike the devices are.
 struct Blocks {
     std::vector<std::uint32_t> sizes;  // see Graph::blocks
+    std::uint32_t rails = 1;           // see Graph::rails
     bool share_uplinks = false;        // see Graph::shares_uplinks
 };
 
@@ -96,12 +97,21 @@ class Graph {
     /// through switches is spread evenly over the links above it. Empty: nothing of the kind is
     /// known, or routing by hash breaks it.
     [[nodiscard]] std::span<const std::uint32_t> blocks() const { return blocks_.sizes; }
+    /// Device i is on rail i mod `rails`, and pairs are joined alike only if both are on one rail
+    /// or neither is. Nodes, which are the smallest blocks then, have a device on each.
+    [[nodiscard]] std::uint32_t rails() const { return blocks_.rails; }
+    /// The devices of a block of this size that are on one rail, numbered in order.
+    [[nodiscard]] std::uint32_t section_of(DeviceId device, std::uint32_t size) const {
+        return device.value / size * rails() + device.value % rails();
+    }
     /// Whether links between switches can hold up traffic, not only a device's own ports.
     [[nodiscard]] bool shares_uplinks() const { return blocks_.share_uplinks; }
     /// The devices to which that does not apply: one of their own links has a speed of its own. In
     /// order.
     [[nodiscard]] std::span<const DeviceId> odd() const { return odd_; }
     [[nodiscard]] const Routing& routing() const { return routing_; }
+    /// Which of the links out of a vertex, or into it, this one is, in their order.
+    [[nodiscard]] std::uint32_t place(LinkId link, bool out) const;
     /// Cost: all vertices. A problem's text offers the closest name; its `where` is empty.
     [[nodiscard]] Result<VertexId> find(std::string_view name) const;
     /// "leaf0 -> node3.device0"

@@ -54,12 +54,16 @@ std::optional<Uplinks::Uplink> Uplinks::of(LinkId id) const {
     if ((*graph_)[link.from].is_device || (*graph_)[link.to].is_device) return std::nullopt;
     const VertexId end = lower_end(link);
     const Below& lower = below_[end];
+    // On rails a switch joins fewer than all that lie between its first device and its last.
     const std::span<const std::uint32_t> sizes = graph_->blocks();
-    const auto size = std::ranges::find(sizes, spans_[lower.tier]);
-    FOURFOLD_CHECK(size != sizes.end() && lower.first % *size == 0,
+    auto size = sizes.end();
+    for (auto each = sizes.begin(); each != sizes.end(); ++each) {
+        if (*each >= spans_[lower.tier] && (size == sizes.end() || *each < *size)) size = each;
+    }
+    FOURFOLD_CHECK(size != sizes.end() && lower.first % *size < graph_->rails(),
                    "the graph's blocks are not what {} joins", (*graph_)[end].name);
     return Uplink{.level = static_cast<std::size_t>(size - sizes.begin()),
-                  .block = lower.first / *size,
+                  .section = graph_->section_of({lower.first}, *size),
                   .up = end == link.from};
 }
 

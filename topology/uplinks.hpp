@@ -13,11 +13,12 @@ class Uplinks {
   public:
     explicit Uplinks(const Graph& graph);
 
-    /// A link between two switches, the lower of which is the block's.
+    /// A link between two switches, the lower of which is the block's, or its rail's in the block.
+    /// Between two that are alike: down to where it leads.
     struct Uplink {
-        std::size_t level;    // of the block's size in Graph::blocks
-        std::uint32_t block;  // number among those of its size
-        bool up;              // out of the block
+        std::size_t level;      // of the block's size in Graph::blocks
+        std::uint32_t section;  // see Graph::section_of
+        bool up;                // out of the block
     };
     /// Nothing for a device's own link.
     [[nodiscard]] std::optional<Uplink> of(LinkId link) const;

@@ -59,6 +59,15 @@ AxisClasses classes_of(std::vector<std::uint32_t> roles, const std::vector<std::
     return classes;
 }
 
+// On several rails: positions in a node that the axis shares with others outside of it.
+void tell_apart(std::vector<std::uint32_t>& roles, std::int64_t rails) {
+    Numbers<std::pair<std::uint32_t, std::uint32_t>> finer;
+    for (std::size_t at = 0; at < roles.size(); ++at) {
+        const auto rail = static_cast<std::uint32_t>(at % static_cast<std::size_t>(rails));
+        roles[at] = finer.of({roles[at], rail});
+    }
+}
+
 std::vector<Seat> odd_seats(const TrainingStep& step, const Graph& graph) {
     const Placement placement(step.split);
     std::vector<Seat> seats;
@@ -94,9 +103,14 @@ std::int64_t Fold::count(DeviceId device) const {
     return counts[static_cast<std::size_t>(place - devices.begin())];
 }
 
-std::int64_t Fold::count(std::size_t level, std::uint32_t block) const {
-    const auto found = blocks[level].find(block);
-    return found == blocks[level].end() ? 0 : found->second;
+std::int64_t Fold::count(std::size_t level, std::uint32_t section) const {
+    const auto found = sections[level].find(section);
+    return found == sections[level].end() ? 0 : found->second;
+}
+
+bool Fold::holds(std::size_t level, std::uint32_t block, std::uint32_t rails) const {
+    const auto found = sections[level].lower_bound(block * rails);
+    return found != sections[level].end() && found->first / rails == block;
 }
 
 std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const Roles& roles) {
@@ -107,7 +121,7 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const 
               .counts = {},
               .placement = Placement(step.split),
               .stands_for = {},
-              .blocks = {}};
+              .sections = {}};
     std::vector<std::pair<Seat, std::int64_t>> chosen{{Seat{}, 1}};
     std::int64_t stride = 1;
     for (const SplitAxis axis : step.split.order) {
@@ -119,6 +133,9 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const 
         std::ranges::sort(blocks);
         std::vector<std::uint32_t> own = roles[static_cast<std::size_t>(axis)];
         own.resize(static_cast<std::size_t>(size));
+        if (stride < graph.rails() && stride * size > graph.rails()) {
+            tell_apart(own, graph.rails() / stride);
+        }
         if (axis == SplitAxis::pipeline) std::iota(own.begin(), own.end(), 0U);
         auto alone = static_cast<std::uint32_t>(size);
         for (Seat seat : odd) own[static_cast<std::size_t>(seat[axis])] = alone++;
@@ -147,10 +164,12 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const 
         fold.counts.push_back(count);
     }
     for (const std::uint32_t size : graph.blocks()) {
-        std::map<std::uint32_t, std::int64_t>& alike = fold.blocks.emplace_back();
-        const auto last = static_cast<std::uint32_t>((stride - 1) / size);
-        for (std::uint32_t block = 0; block <= last; ++block) {
-            ++alike[fold.representative(block, size)];
+        std::map<std::uint32_t, std::int64_t>& alike = fold.sections.emplace_back();
+        for (std::uint32_t block = 0; block < stride; block += size) {
+            for (std::uint32_t device = block; device < block + graph.rails(); ++device) {
+                if (device == stride) break;
+                ++alike[graph.section_of(fold.representative({device}), size)];
+            }
         }
     }
     return fold;

@@ -28,20 +28,18 @@ struct Fold {
     std::vector<std::int64_t> counts;  // how many each stands for, itself included
     Placement placement;
     std::array<std::vector<std::int64_t>, 4> stands_for;  // by axis: for each coordinate another
-    /// Of each size in Graph::blocks: the blocks that hold a device to simulate, and how many each
-    /// stands for, itself included.
-    std::vector<std::map<std::uint32_t, std::int64_t>> blocks;
+    /// Of each size in Graph::blocks: the sections (Graph::section_of) that hold a device to
+    /// simulate, and how many each stands for, itself included.
+    std::vector<std::map<std::uint32_t, std::int64_t>> sections;
 
     /// The one that stands for a device. Requires: the device has work.
     [[nodiscard]] DeviceId representative(DeviceId device) const;
-    /// The same of blocks of one size.
-    [[nodiscard]] std::uint32_t representative(std::uint32_t block, std::uint32_t size) const {
-        return representative(DeviceId{block * size}).value / size;
-    }
     /// How many devices it stands for; 0: it is not simulated.
     [[nodiscard]] std::int64_t count(DeviceId device) const;
-    /// The same of blocks of a size; 0: none of its devices is simulated.
-    [[nodiscard]] std::int64_t count(std::size_t level, std::uint32_t block) const;
+    /// The same of sections of blocks of a size; 0: none of its devices is simulated.
+    [[nodiscard]] std::int64_t count(std::size_t level, std::uint32_t section) const;
+    /// Whether a device of any of a block's sections, one for each rail, is simulated.
+    [[nodiscard]] bool holds(std::size_t level, std::uint32_t block, std::uint32_t rails) const;
 };
 
 /// Classes of devices that behave alike in the fluid link model. Nothing where the graph promises

@@ -269,6 +269,7 @@ class Lowering {
         return lowered;
     }
 
+    [[nodiscard]] bool loads_are_known() const { return transfers_.loads_are_known(); }
     /// Whether the devices that were lowered see what any other would. A collective that puts more
     /// on the ports of some than of others that they stand for (a tree, a parameter server) must be
     /// alone there.
@@ -306,15 +307,19 @@ class Lowering {
     }
 
   private:
-    // A transfer that others can meet, and where it waits its turn.
+    // A transfer that others can meet, and where it waits its turn. One that waits for all that its
+    // members do is alone on their ports, but on the links above them only if all are members.
     struct Traffic {
         std::pair<Lane, Group> lane;
         GroupId group;  // of a collective
         Transfers::Ports ports;
+        bool waits_for_all = false;
     };
 
     [[nodiscard]] bool tells_apart(const Traffic& one) const {
-        return one.ports.uneven != nullptr && meets_others(one);
+        if (one.ports.uneven == nullptr) return false;
+        if (one.waits_for_all && !one.ports.has_uneven_uplinks) return false;
+        return meets_others(one);
     }
 
     // Along which a group's members lie, but the pipeline, whose ranks are all told apart.
@@ -337,20 +342,23 @@ class Lowering {
     }
 
     [[nodiscard]] bool meets_others(const Traffic& one) const {
-        const bool by_its_like = one.ports.has_uplinks && transfers_.uplinks_hold_up();
-        return by_its_like || std::ranges::any_of(traffic_, [&](const auto& entry) {
-                   const Traffic& other = entry.second;
-                   return other.lane != one.lane &&
-                          std::ranges::any_of(one.ports.kinds, [&](const auto& kind) {
-                              return other.ports.kinds.contains(kind);
-                          });
-               });
+        const bool is_last = one.waits_for_all && one.lane.second == Group::world;
+        if (one.ports.has_uplinks && transfers_.uplinks_hold_up()) return !is_last;
+        return !one.waits_for_all && std::ranges::any_of(traffic_, [&](const auto& entry) {
+            const Traffic& other = entry.second;
+            return other.lane != one.lane && !other.waits_for_all &&
+                   std::ranges::any_of(one.ports.kinds, [&](const auto& kind) {
+                       return other.ports.kinds.contains(kind);
+                   });
+        });
     }
 
     // Whose transfers never share a link with those of another, and never wait behind one of their
     // own that the chain does not wait for.
     void find_lone_lanes() {
-        for (const auto& [id, one] : traffic_) lone_lanes_.insert(one.lane);
+        for (const auto& [id, one] : traffic_) {
+            if (!one.waits_for_all) lone_lanes_.insert(one.lane);
+        }
         for (const auto& [id, one] : traffic_) {
             if (meets_others(one)) lone_lanes_.erase(one.lane);
         }
@@ -407,6 +415,7 @@ class Lowering {
         std::array<StreamId, lane_count> streams{};
         std::array<TaskId, lane_count> last{};  // task of each lane
         TaskId chain = no_task;                 // the main chain's end
+        TaskId host = no_task;                  // the host's last one
         TaskId pending_send = no_task;          // blocking messages: the chain waits for it too
         std::map<std::int32_t, TaskId> step_tickets{};
         std::map<ListKey, BoundList> bound{};
@@ -442,7 +451,7 @@ class Lowering {
             const bool forward = action.kind == ActionKind::forward;
             const auto message =
                 message_over(cursor, forward ? about.stage : about.stage - 1, forward);
-            if (message) note_traffic(*message, {send_lane(forward), Group::model}, {});
+            if (message) note_traffic(*message, {send_lane(forward), Group::model}, {}, false);
         }
         auto made = bind(cursor, tail_of(cursor.seat.pipeline));
         if (!made) return tl::unexpected(made.error());
@@ -663,10 +672,8 @@ class Lowering {
             if (!transfer) return tl::unexpected(transfer.error());
             const std::span<const DeviceId> parts = transfers_.parts(group);
             const auto place = std::lower_bound(parts.begin(), parts.end(), cursor.device);
-            // One that waits for all is alone: so do its other members.
-            if (!segment.waits_for_all) {
-                note_traffic(*transfer, {lane_of(segment), segment.group}, group);
-            }
+            note_traffic(*transfer, {lane_of(segment), segment.group}, group,
+                         segment.waits_for_all);
             bound[i] = {.exists = true,
                         .transfer = *transfer,
                         .group = group,
@@ -676,10 +683,12 @@ class Lowering {
         return bound;
     }
 
-    void note_traffic(TransferId transfer, std::pair<Lane, Group> lane, GroupId group) {
+    void note_traffic(TransferId transfer, std::pair<Lane, Group> lane, GroupId group,
+                      bool waits_for_all) {
         if (!fold_) return;
         const auto [entry, is_new] = traffic_.try_emplace(transfer);
-        if (is_new) entry->second = {lane, group, transfers_.ports(transfer)};
+        if (is_new) entry->second = {lane, group, transfers_.ports(transfer), waits_for_all};
+        if (!waits_for_all) entry->second.waits_for_all = false;
     }
 
     // Kernels and the sharding collectives that are issued beside them, up to where the next
@@ -756,8 +765,10 @@ class Lowering {
             if (!bound[i].exists) continue;
             const bool joins = chain != list.chains.end() && chain->first == i;
             const bool is_kernel = joins || segment.axis == Axis::compute;
+            // In a chain the host works from its begin on: not before it is done with what was
+            // last.
             const TaskId issued = joins && chain->with_host
-                                      ? no_task
+                                      ? cursor.host
                                       : issue(cursor, segment.not_before, label, host);
 
             after_.clear();
@@ -828,7 +839,7 @@ class Lowering {
         const TaskId task = writer_.label(
             writer_.draft().compute(cursor.streams[lane], until - host.at, after_), label);
         host.at = until;
-        return task;
+        return cursor.host = task;
     }
 
     CollectiveId next_call(const Bound& bound) {
@@ -965,6 +976,11 @@ Result<Lowered> lower(const TrainingStep& step, const Graph& graph, Folding fold
         Lowering lowering(step, graph, fold, detail);
         Result<Lowered> lowered = lowering.run();
         if (!lowered) return lowered;
+        if (!lowering.loads_are_known()) {
+            if (auto fits = check_tasks(step, {}); !fits) return tl::unexpected(fits.error());
+            fold.reset();
+            break;
+        }
         if (!lowering.folds_exactly()) {
             roles = lowering.finer(roles);
             fold = fold_of(step, graph, roles);

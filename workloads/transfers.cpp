@@ -125,12 +125,19 @@ GroupId Transfers::add_group(std::vector<DeviceId> members) {
         group.parts = members;
     } else {
         std::ranges::set_intersection(members, fold_->devices, std::back_inserter(group.parts));
-        group.levels.push_back(level_of(members, 1));
+        group.levels.push_back(level_of(members, [](DeviceId device) { return device.value; }));
         const auto& [first, alike] = *group.levels.front().simulated.begin();
         group.alike = fold_->count(DeviceId{first}) / alike;
         if (!uplinks_->empty()) {
             for (const std::uint32_t size : routes_->graph().blocks()) {
-                group.levels.push_back(level_of(members, size));
+                group.levels.push_back(level_of(members, [&](DeviceId device) {
+                    return routes_->graph().section_of(device, size);
+                }));
+            }
+        }
+        if (routes_->graph().rails() > 1) {
+            for (const DeviceId member : members) {
+                group.member_of.emplace(member, group.member_of.size());
             }
         }
     }
@@ -138,17 +145,17 @@ GroupId Transfers::add_group(std::vector<DeviceId> members) {
     return groups_.push_back(std::move(group));
 }
 
+template <class Number>
 Transfers::Group::Level Transfers::level_of(std::span<const DeviceId> members,
-                                            std::uint32_t block_size) const {
+                                            Number number) const {
     Group::Level level;
     std::map<std::uint32_t, std::uint32_t> places, first;
     for (const DeviceId member : members) {
-        const std::uint32_t block = member.value / block_size;
         const auto next = static_cast<std::uint32_t>(level.like.size());
-        const auto [place, is_new] = places.try_emplace(block, next);
+        const auto [place, is_new] = places.try_emplace(number(member), next);
         level.place_of.push_back(place->second);
         if (!is_new) continue;
-        const std::uint32_t simulated = fold_->representative(block, block_size);
+        const std::uint32_t simulated = number(fold_->representative(member));
         ++level.simulated[simulated];
         level.like.push_back(first.try_emplace(simulated, next).first->second);
     }
@@ -158,13 +165,17 @@ Transfers::Group::Level Transfers::level_of(std::span<const DeviceId> members,
 Transfers::Way Transfers::make_way(DeviceId from, DeviceId to) {
     const Graph& graph = routes_->graph();
     Way made{.route = routes_->route(from, to), .ports = {}};
-    const auto add = [&](const PortKind& kind, const Share& share) {
+    const auto add = [&](const PortKind& kind, const Share& share, bool at_from,
+                         std::uint32_t rail) {
         const auto place = std::ranges::find(port_kinds_, kind);
         const auto number = static_cast<std::size_t>(place - port_kinds_.begin());
         if (place == port_kinds_.end()) port_kinds_.push_back(kind);
-        const auto known = std::ranges::find(made.ports, number, &Way::Port::kind);
+        const bool other_rail = rail != (at_from ? from : to).value % graph.rails();
+        const auto known = std::ranges::find_if(made.ports, [&](const Way::Port& port) {
+            return port.kind == number && port.at_from == at_from && port.other_rail == other_rail;
+        });
         if (known == made.ports.end()) {
-            made.ports.push_back({number, share});
+            made.ports.push_back({number, share, at_from, other_rail});
         } else if (known->share.part < share.part) {
             known->share = share;
         }
@@ -172,12 +183,18 @@ Transfers::Way Transfers::make_way(DeviceId from, DeviceId to) {
     for (const Share& share : made.route.shares) {
         const Link& link = graph[share.link];
         if (const auto uplink = uplinks_->of(share.link)) {
-            add({link.rate, link.spec.latency, uplink->up, true, uplink->level + 1}, share);
+            add({link.rate, link.spec.latency, uplink->up, true, 0, uplink->level + 1}, share,
+                uplink->up, uplink->section % graph.rails());
         }
         for (const bool out : {true, false}) {
-            if (!graph[out ? link.from : link.to].is_device) continue;
+            const Vertex& end = graph[out ? link.from : link.to];
+            if (!end.is_device) continue;
+            const DeviceId device = end.device;
+            const bool at_from = device == from || (device != to && same_node(device, from));
             const bool shared = !graph[out ? link.to : link.from].is_device;
-            add({link.rate, link.spec.latency, out, shared}, share);
+            const std::uint32_t place = shared ? graph.place(share.link, out) : 0;
+            add({link.rate, link.spec.latency, out, shared, place}, share, at_from,
+                device.value % graph.rails());
         }
     }
     return made;
@@ -188,11 +205,16 @@ const Transfers::Way& Transfers::way(DeviceId from, DeviceId to) {
     const auto is_odd = [&](DeviceId device) {
         return std::ranges::binary_search(graph.odd(), device);
     };
-    if (is_odd(from) || is_odd(to)) return own_way_ = make_way(from, to);
+    const DeviceId out = beside(from, to), in = beside(to, from);
+    if (is_odd(from) || is_odd(to) || is_odd(out) || is_odd(in)) {
+        return own_way_ = make_way(from, to);
+    }
     std::uint64_t shared = 0;
     for (const std::uint32_t block : graph.blocks()) {
         shared = shared << 1 | (from.value / block == to.value / block ? 1 : 0);
     }
+    const std::uint32_t rails = graph.rails();
+    shared = shared << 1 | (from.value % rails == to.value % rails ? 1 : 0);
     const auto known = ways_.find(shared);
     return known != ways_.end() ? known->second
                                 : ways_.emplace(shared, make_way(from, to)).first->second;
@@ -213,21 +235,22 @@ bool Transfers::can_use_simulated(DeviceId device) const {
     if (uplinks_->empty()) return false;
     const std::span<const std::uint32_t> sizes = routes_->graph().blocks();
     for (std::size_t level = 0; level < sizes.size(); ++level) {
-        if (fold_->count(level, device.value / sizes[level]) > 0) return true;
+        if (fold_->holds(level, device.value / sizes[level], routes_->graph().rails())) return true;
     }
     return false;
 }
 
-template <class BlocksAlike>
-std::int64_t Transfers::copies(LinkId link, std::int64_t alike, BlocksAlike blocks_alike) const {
+template <class SectionsAlike>
+std::int64_t Transfers::copies(LinkId link, std::int64_t alike,
+                               SectionsAlike sections_alike) const {
     const Graph& graph = routes_->graph();
     if (fold_ == nullptr) return 1;
     if (const auto uplink = uplinks_->of(link)) {
-        const std::int64_t blocks = fold_->count(uplink->level, uplink->block);
-        if (blocks == 0) return 0;
-        const std::int64_t uses = alike * blocks_alike(*uplink);
-        FOURFOLD_CHECK(uses % blocks == 0, "{} uses of {} links that are alike", uses, blocks);
-        return uses / blocks;
+        const std::int64_t sections = fold_->count(uplink->level, uplink->section);
+        if (sections == 0) return 0;
+        const std::int64_t uses = alike * sections_alike(*uplink);
+        FOURFOLD_CHECK(uses % sections == 0, "{} uses of {} links that are alike", uses, sections);
+        return uses / sections;
     }
     const auto is_it = [&](VertexId id) {
         return graph[id].is_device && fold_->count(graph[id].device) > 0;
@@ -241,10 +264,12 @@ Bytes Transfers::share_of(Bytes bytes, const Share& share) {
     return on_link(bytes, share);
 }
 
-/// What the members of a collective have on their ports, and on one uplink of each block, by kind.
+/// What the members of a collective have on their ports, and on one uplink of each section, by
+/// kind.
 class Transfers::PortLoads {
   public:
-    explicit PortLoads(const Group& group) : group_(&group) {}
+    PortLoads(const Transfers& transfers, const Group& group)
+        : transfers_(&transfers), group_(&group) {}
 
     void add(const Way& way, std::uint32_t from, std::uint32_t to, Bytes bytes,
              std::span<const PortKind> kinds) {
@@ -255,22 +280,43 @@ class Transfers::PortLoads {
         for (const Way::Port& port : way.ports) {
             const PortKind& kind = kinds[port.kind];
             const Bytes part = on_link(bytes, port.share);
-            Bytes& load = at(loads_[port.kind], kind.out ? from : to);
+            std::uint32_t member = port.at_from ? from : to;
+            if (port.other_rail) {
+                const DeviceId device = group_->members[member];
+                const DeviceId other = group_->members[port.at_from ? to : from];
+                const auto found = group_->member_of.find(transfers_->beside(device, other));
+                are_known_ = are_known_ && found != group_->member_of.end();
+                if (!are_known_) return;
+                member = found->second;
+            }
+            Bytes& load = at(loads_[port.kind], member);
             load += part;
             busiest_ = std::max(busiest_, (kind.shared ? load : part) / kind.rate);
         }
     }
+    /// Whether all load is a member's, or a section's that a member is in.
+    [[nodiscard]] bool are_known() const { return are_known_; }
     /// What the busiest link takes for its bytes.
     [[nodiscard]] Duration busiest() const { return busiest_; }
-    /// Whether those that are simulated once carry the same.
-    [[nodiscard]] bool even() const {
+    /// Whether those that are simulated once carry the same. From level 1 on: on uplinks.
+    [[nodiscard]] bool even(std::size_t from_level) const {
         return std::ranges::all_of(loads_, [&](const Loads& loads) {
+            if (loads.level < from_level) return true;
             const std::vector<std::uint32_t>& like = group_->levels[loads.level].like;
             return std::ranges::equal(loads.of, like, {}, {},
                                       [&](std::uint32_t place) { return loads.of[place]; });
         });
     }
-    /// Of each member, what it and the blocks that it is in carry of each kind.
+    /// The kinds that carry anything.
+    [[nodiscard]] std::vector<std::size_t> kinds() const {
+        std::vector<std::size_t> used;
+        for (std::size_t kind = 0; kind < loads_.size(); ++kind) {
+            const auto carries = [](Bytes load) { return load > Bytes{}; };
+            if (std::ranges::any_of(loads_[kind].of, carries)) used.push_back(kind);
+        }
+        return used;
+    }
+    /// Of each member, what it and the sections that it is in carry of each kind.
     [[nodiscard]] std::vector<std::vector<Bytes>> of_members() {
         std::vector<std::vector<Bytes>> all(group_->members.size());
         for (std::uint32_t member = 0; member < all.size(); ++member) {
@@ -288,8 +334,10 @@ class Transfers::PortLoads {
         return loads.of[group_->levels[loads.level].place_of[member]];
     }
 
+    const Transfers* transfers_;
     const Group* group_;
     std::vector<Loads> loads_;  // of each kind
+    bool are_known_ = true;
     Duration busiest_{};
 };
 
@@ -297,7 +345,13 @@ Transfers::Ports Transfers::ports(TransferId transfer) const {
     const Graph& graph = routes_->graph();
     Ports found;
     if (const auto uneven = uneven_.find(transfer); uneven != uneven_.end()) {
-        found.uneven = &uneven->second;
+        found.uneven = &uneven->second.of_members;
+        found.has_uneven_uplinks = uneven->second.uplinks;
+        for (const std::size_t number : uneven->second.kinds) {
+            const PortKind& kind = port_kinds_[number];
+            found.kinds.emplace(kind.rate, kind.latency);
+            if (kind.level > 0) found.has_uplinks = true;
+        }
     }
     for (const LinkUse& use : draft_->transfer(transfer).uses) {
         found.kinds.emplace(graph[use.link].rate, graph[use.link].spec.latency);
@@ -316,7 +370,13 @@ Transfer Transfers::make_message(DeviceId from, DeviceId to, Bytes bytes) {
     made.stream_bytes = bytes;
     made.path = route.path;
     const std::int64_t alike = fold_ == nullptr ? 1 : fold_->count(from);
+    const auto is_between = [&](VertexId end) {
+        const Vertex& vertex = routes_->graph()[end];
+        return vertex.is_device && vertex.device != from && vertex.device != to;
+    };
     for (const Share& share : route.shares) {
+        const Link& link = routes_->graph()[share.link];
+        if (is_between(link.from) || is_between(link.to)) loads_are_known_ = false;
         const std::int64_t uses = copies(share.link, alike, [](const auto&) { return 1; });
         if (uses > 0) made.uses.push_back({share.link, share_of(bytes, share), uses});
     }
@@ -410,7 +470,7 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     made.incoming.assign(devices.size(), 0);
     made.sent.assign(devices.size(), Bytes{});
 
-    PortLoads loads(groups_[group]);
+    PortLoads loads(*this, groups_[group]);
     for (std::uint32_t member = 0; member < devices.size(); ++member) {
         for (const Sending& sent : sendings(used, about, made.plan, member)) {
             made.incoming[sent.to] += sent.messages;
@@ -433,13 +493,13 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
             std::max(made.stream_bytes, ceil_div(made.sent[member], made.plan.channels));
     }
     Duration busiest = loads.busiest();
-    const auto blocks_alike = [&](const Uplinks::Uplink& uplink) {
-        return groups_[group].levels[uplink.level + 1].simulated.at(uplink.block);
+    const auto sections_alike = [&](const Uplinks::Uplink& uplink) {
+        return groups_[group].levels[uplink.level + 1].simulated.at(uplink.section);
     };
     std::ranges::sort(used_links_);
     for (const LinkId link : used_links_) {
         const Bytes sum = std::exchange(on_links_[link], Bytes{});
-        const std::int64_t uses = copies(link, groups_[group].alike, blocks_alike);
+        const std::int64_t uses = copies(link, groups_[group].alike, sections_alike);
         if (uses == 0) continue;
         made.uses.push_back({link, sum, uses});
         busiest = std::max(busiest, sum / routes_->graph()[link].rate);
@@ -470,7 +530,8 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     if (!whole) keep_parts(devices, parts(group), *fold_, made);
     kinds_.push_back(kind);
     const TransferId id = draft_->add_transfer(std::move(made));
-    if (!loads.even()) uneven_[id] = loads.of_members();
+    if (!loads.even(0)) uneven_[id] = {loads.of_members(), loads.kinds(), !loads.even(1)};
+    if (!loads.are_known()) loads_are_known_ = false;
     return collectives_[key] = id;
 }
 

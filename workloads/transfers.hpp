@@ -79,10 +79,14 @@ class Transfers {
         std::set<std::pair<BytesPerSecond, Duration>> kinds;  // rate and latency
         bool has_uplinks = false;  // which transfers like it use too, that are not simulated
         /// Where members that are simulated once do not all carry the same: what each member, and
-        /// each block that it is in, carries on each kind.
+        /// each section that it is in, carries on each kind.
         const std::vector<std::vector<Bytes>>* uneven = nullptr;
+        bool has_uneven_uplinks = false;
     };
     [[nodiscard]] Ports ports(TransferId transfer) const;
+    /// Where only some devices are simulated: whether what all load is known. It is not where a
+    /// message goes through a device that is no member of its group.
+    [[nodiscard]] bool loads_are_known() const { return loads_are_known_; }
     /// Whether links between switches can hold up what leaves their blocks: there are too few, or
     /// what is spread over them cannot be cut to the byte.
     [[nodiscard]] bool uplinks_hold_up() const {
@@ -97,14 +101,15 @@ class Transfers {
         bool in_one_node = true;
         // Where only some devices are simulated:
         std::int64_t alike = 1;  // how many groups it stands for
-        // Its members, and, where blocks have uplinks, their blocks of each size: places that are
-        // numbered within the group.
+        // Its members, and, where blocks have uplinks, their sections of blocks of each size:
+        // places that are numbered within the group.
         struct Level {
             std::vector<std::uint32_t> place_of;              // each member's
             std::vector<std::uint32_t> like;                  // each place: the first like it
-            std::map<std::uint32_t, std::int64_t> simulated;  // block: how many places are like it
+            std::map<std::uint32_t, std::int64_t> simulated;  // how many places are like it
         };
         std::vector<Level> levels;
+        std::map<DeviceId, std::uint32_t> member_of;  // where there are several rails
     };
 
     [[nodiscard]] bool same_node(DeviceId a, DeviceId b) const {
@@ -116,14 +121,22 @@ class Transfers {
         struct Port {
             std::size_t kind;  // in `port_kinds_`
             Share share;
+            bool at_from;     // else at the receiver: its device, or the section that it is in
+            bool other_rail;  // of the device beside it that is on the other one's rail
+            friend bool operator==(const Port&, const Port&) = default;
         };
         std::vector<Port> ports;
     };
     class PortLoads;
 
+    /// The device in the same node that is on the rail of `other`.
+    [[nodiscard]] DeviceId beside(DeviceId device, DeviceId other) const {
+        const std::uint32_t rails = routes_->graph().rails();
+        return {device.value / rails * rails + other.value % rails};
+    }
     Way make_way(DeviceId from, DeviceId to);
     /// The way from one to the other, or, where only some devices are simulated, one like it:
-    /// between two that are not odd only the blocks that hold both count.
+    /// between two that are not odd only the blocks and the rail that hold both count.
     const Way& way(DeviceId from, DeviceId to);
     Hop hop(DeviceId from, DeviceId to, Bytes bytes);
     /// Good until the next call.
@@ -132,15 +145,16 @@ class Transfers {
     Transfer make_message(DeviceId from, DeviceId to, Bytes bytes);
     TransferId add(Transfer transfer);
     Bytes share_of(Bytes bytes, const Share& share);
-    /// The device's own links, or those above a block that it is in, are simulated.
+    /// The device's own links, or those above a section that it is in, are simulated.
     [[nodiscard]] bool can_use_simulated(DeviceId device) const;
-    /// A link of a simulated device or block: how many transfers use it if each of `alike` like one
-    /// uses the links of as many blocks as `blocks_alike` says; else 0.
-    template <class BlocksAlike>
+    /// A link of a simulated device or section: how many transfers use it if each of `alike` like
+    /// one uses the links of as many sections as `sections_alike` says; else 0.
+    template <class SectionsAlike>
     [[nodiscard]] std::int64_t copies(LinkId link, std::int64_t alike,
-                                      BlocksAlike blocks_alike) const;
-    [[nodiscard]] Group::Level level_of(std::span<const DeviceId> members,
-                                        std::uint32_t block_size) const;
+                                      SectionsAlike sections_alike) const;
+    /// `number`: of a device or of the section that it is in.
+    template <class Number>
+    [[nodiscard]] Group::Level level_of(std::span<const DeviceId> members, Number number) const;
 
     Routes* routes_;
     ProgramDraft* draft_;
@@ -153,15 +167,21 @@ class Transfers {
         Duration latency;
         bool out;     // of the device
         bool shared;  // by all that the device sends or receives; else a link to one other device
-        std::size_t level = 0;  // of the block whose uplink it is, counted from 1
+        std::uint32_t place = 0;  // if shared, of the link at its device
+        std::size_t level = 0;    // of the section whose uplink it is, counted from 1
         friend bool operator==(const PortKind&, const PortKind&) = default;
     };
     std::vector<PortKind> port_kinds_;
-    std::map<std::uint64_t, Way> ways_;  // by which blocks hold both ends
+    std::map<std::uint64_t, Way> ways_;  // by which blocks, and whether a rail, hold both ends
     Way own_way_;                        // of the last pair that is like no other
     IdVector<GroupId, Group> groups_;
     std::vector<CollectiveKind> kinds_;
-    std::map<TransferId, std::vector<std::vector<Bytes>>> uneven_;  // see Ports
+    struct Uneven {
+        std::vector<std::vector<Bytes>> of_members;  // see Ports
+        std::vector<std::size_t> kinds;              // in `port_kinds_`, with bytes of any member
+        bool uplinks;                                // not only the members' own links
+    };
+    std::map<TransferId, Uneven> uneven_;
     // Where only some devices are simulated: the same call is made in the groups of every stage.
     std::map<std::tuple<const Algorithm*, CollectiveKind, std::uint32_t, std::uint32_t, Bytes,
                         std::uint32_t>,
@@ -172,6 +192,7 @@ class Transfers {
     std::vector<LinkId> used_links_;     // with bytes on them
     std::set<std::string> refusals_;
     bool cut_evenly_ = true;
+    bool loads_are_known_ = true;
     std::map<std::tuple<DeviceId, DeviceId, Bytes>, TransferId> messages_;
     std::map<std::tuple<GroupId, CollectiveKind, Bytes, std::uint32_t, Duration>, TransferId>
         collectives_;

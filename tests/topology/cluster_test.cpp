@@ -304,17 +304,38 @@ TEST_CASE("devices are alike in pods too") {
     CHECK(blocks(cluster).empty());  // every other node has ports on two leaves
 }
 
-TEST_CASE("rails, a dragonfly and sites make blocks of nothing") {
+TEST_CASE("of rails that spines join the nodes of a leaf are a block, in sections") {
     ClusterShape cluster{.nodes = 4,
                          .devices_per_node = 2,
                          .node = fabric_of("switch", nvlink),
-                         .fabric = fabric_of("rails", nic)};
+                         .fabric = fabric_of("rails", nic, {.leaf_ports = 2})};
+    CHECK(blocks(cluster) == Sizes{2, 4});
+    const Graph graph = seal_cluster(cluster);
+    CHECK(graph.rails() == 2);
+    CHECK_FALSE(graph.shares_uplinks());
+    std::vector<std::uint32_t> sections;
+    for (const DeviceId device : ids<DeviceId>(8)) sections.push_back(graph.section_of(device, 4));
+    CHECK(sections == std::vector<std::uint32_t>{0, 1, 0, 1, 2, 3, 2, 3});
+    cluster.fabric->parameters.oversubscription = 2;
+    CHECK(seal_cluster(cluster).shares_uplinks());
+    cluster.fabric->parameters = {.spine = false};
     CHECK(blocks(cluster).empty());
-    cluster.fabric->parameters.spine = false;
+    cluster.fabric = fabric_of("switch", nic);
+    cluster.node = fabric_of("rails", nvlink);
+    CHECK(blocks(cluster).empty());
+}
+
+TEST_CASE("a site of two is a block, a dragonfly and more sites make blocks of nothing") {
+    const LinkSpec wan{.bandwidth = 1_GBps, .latency = 10_ms};
+    ClusterShape cluster{.nodes = 4,
+                         .devices_per_node = 2,
+                         .node = fabric_of("switch", nvlink),
+                         .fabric = fabric_of("sites", nic, {.wan = wan})};
+    CHECK(blocks(cluster) == Sizes{2, 4});
+    CHECK(seal_cluster(cluster).shares_uplinks());
+    cluster.fabric->parameters.sites = 4;
     CHECK(blocks(cluster).empty());
     cluster.fabric = fabric_of("dragonfly", nic);
-    CHECK(blocks(cluster).empty());
-    cluster.fabric = fabric_of("sites", nic, {.wan = {.bandwidth = 1_GBps, .latency = 10_ms}});
     CHECK(blocks(cluster).empty());
 }
 

@@ -119,7 +119,7 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
 }
 
 /// A leaf, and a pod.
-Blocks blocks(std::uint32_t endpoints, const ShapeParameters& parameters) {
+Blocks blocks(std::uint32_t endpoints, std::uint32_t /*nodes*/, const ShapeParameters& parameters) {
     const std::int64_t leaf = std::min<std::int64_t>(endpoints, parameters.leaf_ports);
     std::vector<std::uint32_t> sizes{static_cast<std::uint32_t>(leaf)};
     if (parameters.levels == 3 && leaf < endpoints) {

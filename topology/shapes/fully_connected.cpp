@@ -32,7 +32,8 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
-Blocks blocks(std::uint32_t endpoints, const ShapeParameters& /*parameters*/) {
+Blocks blocks(std::uint32_t endpoints, std::uint32_t /*nodes*/,
+              const ShapeParameters& /*parameters*/) {
     return {.sizes = {endpoints}};
 }
 

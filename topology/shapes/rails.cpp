@@ -79,6 +79,16 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
+/// The nodes of a leaf. Without spines what goes from rail to rail loads the devices in between.
+Blocks blocks(std::uint32_t endpoints, std::uint32_t nodes, const ShapeParameters& parameters) {
+    if (!parameters.spine) return {};
+    const std::uint32_t rails = endpoints / nodes;
+    const auto ports = std::min<std::int64_t>(nodes, parameters.leaf_ports);
+    return {.sizes = {static_cast<std::uint32_t>(ports) * rails},
+            .rails = rails,
+            .share_uplinks = parameters.oversubscription > 1};
+}
+
 }  // namespace
 
 extern const Shape rails_shape;
@@ -88,7 +98,7 @@ constinit const Shape rails_shape{
     .picture = picture,
     .parameters = takes,
     .direct = false,
-    .blocks = nullptr,  // devices of one rail and of two are not alike
+    .blocks = blocks,
     .build = build};
 
 }  // namespace fourfold

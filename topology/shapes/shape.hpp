@@ -50,7 +50,8 @@ struct Shape {
     /// switches. As a fabric, a direct shape joins the i-th devices of all nodes, for each i.
     bool direct;
     /// How alike endpoints are. No sizes, or nullptr, where they are not.
-    Blocks (*blocks)(std::uint32_t endpoints, const ShapeParameters& parameters);
+    Blocks (*blocks)(std::uint32_t endpoints, std::uint32_t nodes,
+                     const ShapeParameters& parameters);
     /// Joins `endpoints` with links of `spec`; switches are named `prefix` + "leaf0" and the like.
     /// A problem's `where` is the parameter's name. Called through `join`, which sees to the rest.
     Result<void> (*build)(std::span<const VertexId> endpoints, const LinkSpec& spec,

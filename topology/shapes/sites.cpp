@@ -67,6 +67,12 @@ Result<void> build(std::span<const VertexId> endpoints, const LinkSpec& spec,
     return {};
 }
 
+/// Among more than two it matters in which order messages go around.
+Blocks blocks(std::uint32_t endpoints, std::uint32_t /*nodes*/, const ShapeParameters& parameters) {
+    if (parameters.sites != 2) return {};
+    return {.sizes = {endpoints / 2}, .share_uplinks = true};
+}
+
 }  // namespace
 
 extern const Shape sites_shape;
@@ -75,7 +81,7 @@ constinit const Shape sites_shape{.name = "sites",
                                   .picture = picture,
                                   .parameters = takes,
                                   .direct = false,
-                                  .blocks = nullptr,  // all that leaves a site shares a link
+                                  .blocks = blocks,
                                   .build = build};
 
 }  // namespace fourfold
