@@ -16,12 +16,8 @@
 
 namespace fourfold {
 
-// Measurements. Times and sizes are positive, ranks at least 2.
+// Measurements, beside GemmSample. Times and sizes are positive, ranks at least 2.
 
-struct GemmSample {
-    Gemm gemm;
-    double time_s = 0;
-};
 struct MemorySample {
     Bytes bytes{};
     double time_s = 0;
