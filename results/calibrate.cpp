@@ -9,7 +9,9 @@
 //
 // Cross-validation: samples in order of their shape, shape i in fold i mod 4. Each fold is
 // predicted by constants fitted on the others. All samples of a shape share a fold, or a repeated
-// measurement would predict itself.
+// measurement would predict itself. The table of measured shapes that corrects the formula
+// (workloads/kernels.cpp) is tried likewise: the shapes of a fold are predicted with a table of the
+// others, and with what the constants fitted on the others miss of them.
 
 #include <fmt/format.h>
 
@@ -37,6 +39,9 @@ constexpr double seen_min = 2e-5;  // a tenth of a constant must change the mean
 constexpr double nothing = 1e-4;   // of a constant: no more than 0
 constexpr double too_slow = 0.01;  // of it, for all samples
 constexpr double too_fast = 2;     // times the sheet's peak
+constexpr double shapes_gain_min = 1e-3;  // of the mean error, or a table is not worth its lines
+constexpr double kept_ratio_max = gemm_ratio_max / 2;  // that of a file, whatever it rounds
+constexpr double sure = 2;  // standard errors: of noise, one table in twenty is kept
 
 // ---- What the samples have in common
 
@@ -47,7 +52,7 @@ auto shape_of(const MessageSample& one) { return one.bytes; }
 
 // All of a sample, so that no order of rows in a file decides anything.
 auto order_of(const GemmSample& one) {
-    return std::tuple(shape_of(one), one.gemm.batch, one.time_s);
+    return std::tuple(shape_of(one), one.gemm.batch, one.gemm.layout, one.time_s);
 }
 template <class Sample>
 auto order_of(const Sample& one) {
@@ -63,6 +68,11 @@ double time_of(const AllReduceSample& one, const LinkConstants& link) {
 }
 double time_of(const MessageSample& one, const LinkConstants& link) {
     return message_time(one.bytes, link);
+}
+
+template <class Sample, class Subject>
+double error_of(const Sample& one, const Subject& subject) {
+    return std::abs(time_of(one, subject) / one.time_s - 1);
 }
 
 // FLOPs, or bytes through a device's memory or port: what the sheet's rate applies to.
@@ -307,6 +317,7 @@ template <class Subject>
 struct Subjects {
     Subject base, fitted;
     std::array<Subject, folds> without_fold;  // fitted on the samples of the others
+    std::array<Subject, folds> with_shapes;   // these, and corrected by those samples
 };
 
 // Whether the samples' times change when the constant moves a little or goes back to the base's.
@@ -357,6 +368,70 @@ std::vector<Sample> some_without(std::size_t left_out, std::span<const Sample> s
     return some;
 }
 
+// One sample for each shape, batch and layout outside a fold (`folds`: for all), of the median
+// time; none of those that are beyond reason. Requires: in order.
+std::vector<GemmSample> shapes_without(std::size_t left_out, std::span<const GemmSample> samples,
+                                       std::span<const std::uint8_t> fold, const Device& device) {
+    std::vector<GemmSample> shapes;
+    for (std::size_t first = 0, end = 0; first < samples.size(); first = end) {
+        while (end < samples.size() && samples[end].gemm == samples[first].gemm) ++end;
+        if (fold[first] == left_out) continue;
+        const double low = samples[first + (end - first - 1) / 2].time_s;
+        const double high = samples[first + (end - first) / 2].time_s;
+        const GemmSample median{samples[first].gemm, (low + high) / 2};
+        const double ratio = gemm_ratio(median, device);
+        if (ratio * kept_ratio_max < 1 || ratio > kept_ratio_max) continue;
+        shapes.push_back(median);
+    }
+    return shapes;
+}
+
+// Of more than a table has, some, evenly.
+std::vector<GemmSample> thinned(const std::vector<GemmSample>& shapes) {
+    const std::size_t wanted = std::min(shapes.size(), gemm_shapes_max);
+    std::vector<GemmSample> some;
+    for (std::size_t i = 0; i < wanted; ++i) some.push_back(shapes[i * shapes.size() / wanted]);
+    return some;
+}
+
+// Whether shapes of other folds are predicted better with the tables, beyond chance: the mean gain
+// of a shape against its standard error. Constants fitted on few shapes follow their noise, and a
+// table takes some of that back; that alone is no reason to keep one.
+bool shapes_help(std::span<const GemmSample> samples, std::span<const std::uint8_t> fold,
+                 const Subjects<Device>& subjects) {
+    double sum = 0, squares = 0, count = 0;
+    for (std::size_t i = 0; i < samples.size();) {
+        const auto shape = shape_of(samples[i]);
+        double gain = 0, rows = 0;
+        for (; i < samples.size() && shape_of(samples[i]) == shape; ++i, ++rows) {
+            gain += error_of(samples[i], subjects.without_fold[fold[i]]) -
+                    error_of(samples[i], subjects.with_shapes[fold[i]]);
+        }
+        gain /= rows;
+        sum += gain;
+        squares += gain * gain;
+        ++count;
+    }
+    const double mean = sum / count, variance = std::max(0.0, squares / count - mean * mean);
+    return mean >= shapes_gain_min && mean > sure * std::sqrt(variance / count);
+}
+
+void correct_by_shapes(std::span<const GemmSample> samples, std::span<const std::uint8_t> fold,
+                       Subjects<Device>& subjects, FitReport& report) {
+    report.tries_shapes = true;
+    report.shapes = thinned(shapes_without(folds, samples, fold, subjects.fitted));
+    for (std::size_t left_out = 0; left_out < folds; ++left_out) {
+        Device& device = subjects.with_shapes[left_out];
+        device.gemm_residuals =
+            gemm_residuals(thinned(shapes_without(left_out, samples, fold, device)), device);
+    }
+    if (!shapes_help(samples, fold, subjects)) report.shapes.clear();
+}
+// Only a matrix multiplication has shapes.
+template <class Sample, class Subject>
+void correct_by_shapes(std::span<const Sample> /*samples*/, std::span<const std::uint8_t> /*fold*/,
+                       Subjects<Subject>& /*subjects*/, FitReport& /*report*/) {}
+
 template <class Sample, class Subject>
 std::vector<MeanErrors> mean_errors(std::span<const Sample> samples,
                                     std::span<const std::uint8_t> fold,
@@ -366,16 +441,16 @@ std::vector<MeanErrors> mean_errors(std::span<const Sample> samples,
     for (const SizeClass& one : classes) sums.push_back({.of = one.name});
     for (std::size_t i = 0; i < samples.size(); ++i) {
         const Sample& one = samples[i];
-        const auto error = [&one](const Subject& subject) {
-            return std::abs(time_of(one, subject) / one.time_s - 1);
-        };
-        const double of_base = error(subjects.base), of_fit = error(subjects.fitted);
-        const double of_fold = error(subjects.without_fold[fold[i]]);
+        const double of_base = error_of(one, subjects.base);
+        const double of_fit = error_of(one, subjects.fitted);
+        const double of_fold = error_of(one, subjects.without_fold[fold[i]]);
+        const double of_shapes = error_of(one, subjects.with_shapes[fold[i]]);
         for (const std::size_t row : {std::size_t{0}, 1 + class_of(size_of(one), classes)}) {
             ++sums[row].samples;
             sums[row].base += of_base;
             sums[row].fitted += of_fit;
             sums[row].cross_validated += of_fold;
+            sums[row].with_shapes += of_shapes;
         }
     }
     std::erase_if(sums, [](const MeanErrors& one) { return one.samples == 0; });
@@ -384,6 +459,7 @@ std::vector<MeanErrors> mean_errors(std::span<const Sample> samples,
         one.base /= count;
         one.fitted /= count;
         one.cross_validated /= count;
+        one.with_shapes /= count;
     }
     return sums;
 }
@@ -458,13 +534,15 @@ Result<Fit<Subject>> fit_kernel(std::vector<Sample> samples, const Kernel<Subjec
 
     const std::vector<Sample> some = some_without(folds, all, fold);
     Subjects<Subject> subjects{
-        .base = base, .fitted = fitted(some, kernel, base), .without_fold = {}};
+        .base = base, .fitted = fitted(some, kernel, base), .without_fold = {}, .with_shapes = {}};
     for (std::size_t left_out = 0; left_out < folds; ++left_out) {
         subjects.without_fold[left_out] = fitted(some_without(left_out, all, fold), kernel, base);
     }
     for (const auto& parameter : kernel.parameters) {
         report.constants.push_back(reported(some, parameter, subjects));
     }
+    subjects.with_shapes = subjects.without_fold;
+    correct_by_shapes(all, fold, subjects, report);
     report.errors = mean_errors(all, fold, kernel.classes, subjects);
     return Fit<Subject>{std::move(subjects.fitted), std::move(report)};
 }
@@ -501,7 +579,11 @@ Result<Fit<Device>> fit_gemm(std::vector<GemmSample> samples, const Device& base
                                 .sheet_rate = base.peak,
                                 .sheet = fmt::format("a peak of {:.4g} TFLOP/s", base.peak * 1e-12),
                                 .parameters = gemm_parameters()};
-    return fit_kernel(std::move(samples), kernel, base);
+    Device plain = base;
+    plain.gemm_residuals.clear();
+    auto fit = fit_kernel(std::move(samples), kernel, plain);
+    if (fit) fit->constants.gemm_residuals = gemm_residuals(fit->report.shapes, fit->constants);
+    return fit;
 }
 
 Result<Fit<Device>> fit_memory(std::vector<MemorySample> samples, const Device& base) {

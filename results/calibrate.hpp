@@ -16,12 +16,8 @@
 
 namespace fourfold {
 
-// Measurements. Times and sizes are positive, ranks at least 2.
+// Measurements, beside GemmSample. Times and sizes are positive, ranks at least 2.
 
-struct GemmSample {
-    Gemm gemm;
-    double time_s = 0;
-};
 struct MemorySample {
     Bytes bytes{};
     double time_s = 0;
@@ -58,7 +54,9 @@ struct Fit {
 // Cost: seconds for a thousand samples; of more, a thousand are fitted, spread evenly over the
 // sizes, and all are predicted.
 
-/// tile_efficiency, tile_half, k_ramp, wave_quantization, cap and launch; power stays.
+/// tile_efficiency, tile_half, k_ramp, wave_quantization, cap and launch; power stays. The device
+/// has the residuals of the measured shapes where other shapes are predicted better with
+/// them, beyond chance; those of the base have no part in it.
 Result<Fit<Device>> fit_gemm(std::vector<GemmSample> samples, const Device& base);
 /// memory_efficiency and memory_launch.
 Result<Fit<Device>> fit_memory(std::vector<MemorySample> samples, const Device& base);

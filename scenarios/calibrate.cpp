@@ -20,6 +20,7 @@
 #include "scenarios/document.hpp"
 #include "scenarios/embedded.hpp"
 #include "scenarios/fields.hpp"
+#include "scenarios/gemm_shapes.hpp"
 #include "scenarios/kernel_table.hpp"
 #include "scenarios/progress.hpp"
 #include "scenarios/yaml_text.hpp"
@@ -206,6 +207,11 @@ void set_gemm(const NamedReport& fit, YamlNode& tree) {
     }
     set_scalar(sources, "gemm", source_text(fit.report, fit.origins), Scalar::text);
     set_scalar(sources, "fitted", "kernel-fit: as gemm", Scalar::text);
+    erase_key(submapping(tree, "gemm"), "shapes");
+    erase_key(sources, "gemm.shapes");
+    if (fit.report.shapes.empty()) return;
+    set_value(submapping(tree, "gemm"), "shapes", gemm_shapes_node(fit.report.shapes));
+    set_scalar(sources, "gemm.shapes", shapes_source_text(fit.report), Scalar::text);
 }
 
 void set_others(const NamedReport& fit, YamlNode& tree) {

@@ -12,6 +12,7 @@
 #include "scenarios/document.hpp"
 #include "scenarios/embedded.hpp"
 #include "scenarios/fields.hpp"
+#include "scenarios/gemm_shapes.hpp"
 #include "topology/closest.hpp"
 
 namespace fourfold {
@@ -75,9 +76,12 @@ void add_constants(const std::string& entry, const YamlNode& mapping, const std:
             add_constants(entry, value, prefix + key + ".", sources, into);
             continue;
         }
+        // A table counts as one: "183 rows".
+        const bool is_table = value.kind == YamlNode::Kind::list && !value.values.empty() &&
+                              value.values.front().kind == YamlNode::Kind::list;
         const bool is_number = value.kind == YamlNode::Kind::scalar && !value.text.empty() &&
                                value.text.find_first_of("0123456789") == 0;
-        if (!is_number) continue;
+        if (!is_number && !is_table) continue;
         const YamlNode* source = source_of(sources, prefix + key);
         const std::string_view text = source == nullptr ? std::string_view{} : source->text;
         const std::size_t end = text.find_first_of(" ,:;(");
@@ -85,14 +89,16 @@ void add_constants(const std::string& entry, const YamlNode& mapping, const std:
         into.push_back(
             {.entry = entry,
              .key = prefix + key,
-             .value = value.text,
+             .value = is_table ? fmt::format("{} row{}", value.values.size(),
+                                             value.values.size() == 1 ? "" : "s")
+                               : value.text,
              .origin = std::string(text.substr(0, end)),
              .reference = std::string(next == std::string_view::npos ? std::string_view{}
                                                                      : text.substr(next))});
     }
 }
 
-void read_gemm(Fields&& gemm, GemmConstants& into) {
+void read_gemm(Fields& gemm, GemmConstants& into) {
     const Reals wide{.min = 0, .max = 1e6, .above_min = false, .example = "80"};
     gemm.number("tile_efficiency", Need::optional, into.tile_efficiency,
                 {.min = 0, .max = 10, .above_min = true, .example = "1.494"});
@@ -216,6 +222,7 @@ Result<Transformer> find_model(const Catalog& catalog, std::string_view name) {
 
 void read_device(Fields& fields, bool has_base, Device& into) {
     const Need need = unless(has_base);
+    const std::size_t errors = fields.report().errors();
     fields.text("name", Need::optional, into.name, "my-device");
     fields.flops_rate("peak", need, into.peak);
     BytesPerSecond memory_bandwidth;
@@ -229,8 +236,11 @@ void read_device(Fields& fields, bool has_base, Device& into) {
     }
     fields.number("memory_efficiency", Need::optional, into.memory_efficiency, fraction);
     read_seconds(fields, "memory_launch", into.memory_launch_s);
-    read_gemm({fields, "gemm", Need::optional, "{cap: 0.755}"}, into.gemm);
-
+    {
+        Fields gemm(fields, "gemm", Need::optional, "{cap: 0.755}");
+        read_gemm(gemm, into.gemm);
+        read_gemm_shapes(fields, gemm, fields.report().errors() == errors, into);
+    }
     {
         Fields flash(fields, "flash", Need::optional, "{forward: 0.55, backward: 0.45}");
         read_fractions(flash, into.flash);

@@ -81,8 +81,8 @@ struct Format {
     std::string_view mark;                      // a column that no other format has
 };
 
-constexpr std::array<std::string_view, 9> our_columns = {"kernel", "time_us", "m",     "n",     "k",
-                                                         "batch",  "bytes",   "ranks", "device"};
+constexpr std::array<std::string_view, 10> our_columns = {
+    "kernel", "time_us", "m", "n", "k", "batch", "layout", "bytes", "ranks", "device"};
 constexpr std::array<std::string_view, 5> simumax_columns = {"system", "op", "peak_tflops", "shape",
                                                              "efficiency"};
 constexpr std::array<std::string_view, 4> vtrain_columns = {"device", "gpus", "bytes", "time_us"};
@@ -197,11 +197,26 @@ class Row {
     }
 };
 
+// "TN" or "tn"; empty where it is not known.
+std::optional<GemmLayout> read_layout(const Row& row, std::string_view text) {
+    std::string name;
+    for (const char c : text) name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (name.empty()) return GemmLayout::any;
+    const auto found = std::ranges::find(gemm_layout_names, name);
+    if (found != gemm_layout_names.end()) {
+        return static_cast<GemmLayout>(found - gemm_layout_names.begin());
+    }
+    row.findings().error(row.line(), text, unknown("layout", shortened(text), gemm_layout_names));
+    return std::nullopt;
+}
+
 void read_gemm(const Row& row, KernelTable& table) {
     const auto m = row.count("m", 1), n = row.count("n", 1), k = row.count("k", 1);
     const auto batch = row.text("batch").empty() ? std::int64_t{1} : row.count("batch", 1);
+    const auto layout = read_layout(row, row.text("layout"));
     const auto time = row.time("time_us");
-    if (m && n && k && batch && time) table.gemm.push_back({{*m, *n, *k, *batch}, *time});
+    if (!m || !n || !k || !batch || !layout || !time) return;
+    table.gemm.push_back({{*m, *n, *k, *batch, *layout}, *time});
 }
 
 void read_memory(const Row& row, KernelTable& table) {
@@ -242,11 +257,17 @@ void read_simumax_row(const Row& row, KernelTable& table) {
     }
     std::vector<std::string_view> words;
     split_at_spaces(row.text("shape"), words);
-    const auto size = [&](std::string_view name) -> std::optional<std::int64_t> {
+    const auto value = [&words](std::string_view name) -> std::optional<std::string_view> {
         for (const std::string_view word : words) {
             const std::size_t equals = word.find('=');
             if (word.substr(0, equals) != name || equals == std::string_view::npos) continue;
-            return read_count(row.line(), {name, word.substr(equals + 1)}, 1, row.findings());
+            return word.substr(equals + 1);
+        }
+        return std::nullopt;
+    };
+    const auto size = [&](std::string_view name) -> std::optional<std::int64_t> {
+        if (const auto text = value(name)) {
+            return read_count(row.line(), {name, *text}, 1, row.findings());
         }
         row.findings().error(row.line(), row.text("shape"),
                              fmt::format("no '{}=' in this shape; write for example "
@@ -255,13 +276,14 @@ void read_simumax_row(const Row& row, KernelTable& table) {
         return std::nullopt;
     };
     const auto b = size("b"), m = size("m"), k = size("k"), n = size("n");
+    const auto layout = read_layout(row, value("layout").value_or(""));
     constexpr Bounds peak_bounds{.min = 1e-3, .max = 1e6};
     constexpr Bounds efficiency_bounds{.min = 1e-6, .max = 1};
     const auto peak = read_within(row.line(), row.cell("peak_tflops"), peak_bounds, row.findings());
     const auto efficiency =
         read_within(row.line(), row.cell("efficiency"), efficiency_bounds, row.findings());
-    if (!b || !m || !k || !n || !peak || !efficiency) return;
-    const Gemm gemm{*m, *n, *k, *b};
+    if (!b || !m || !k || !n || !layout || !peak || !efficiency) return;
+    const Gemm gemm{*m, *n, *k, *b, *layout};
     table.gemm.push_back({gemm, flops(gemm) / (*efficiency * *peak * 1e12)});
 }
 

@@ -5,9 +5,10 @@
 //
 //     kernel,m,n,k,batch,bytes,ranks,time_us     ours; columns in any order, those that no row
 //     gemm,4096,4096,4096,1,,,620.4              needs may be missing, others are left alone; a
-//     memory,,,,,1073741824,,640.1               column `device` may name what was measured
-//     all_reduce,,,,,67108864,8,520.3
-//     point_to_point,,,,,67108864,,480.9
+//     memory,,,,,1073741824,,640.1               column `device` may name what was measured, and
+//     all_reduce,,,,,67108864,8,520.3            `layout` a gemm's operands: tn as in a linear
+//     layer, point_to_point,,,,,67108864,,480.9          nn as its input's gradient, nt as its
+//     weights'
 //
 //     system,op,peak_tflops,shape,efficiency     SimuMax: rows of op matmul
 //     device,gpus,bytes,time_us                  vTrain: all-reduces

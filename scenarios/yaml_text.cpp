@@ -86,6 +86,12 @@ std::string list_text(const YamlNode& list) {
     return '[' + text + ']';
 }
 
+bool is_table(const YamlNode& node) {
+    return node.kind == YamlNode::Kind::list && !node.values.empty() &&
+           std::ranges::all_of(
+               node.values, [](const YamlNode& item) { return item.kind == YamlNode::Kind::list; });
+}
+
 void append_block(const YamlNode& mapping, std::size_t indent, std::string& text) {
     for (std::size_t i = 0; i < mapping.keys.size(); ++i) {
         const YamlNode& value = mapping.values[i];
@@ -94,6 +100,13 @@ void append_block(const YamlNode& mapping, std::size_t indent, std::string& text
         if (value.kind == YamlNode::Kind::mapping && !value.keys.empty()) {
             text += '\n';
             append_block(value, indent + indentation, text);
+            continue;
+        }
+        if (is_table(value)) {
+            text += '\n';
+            for (const YamlNode& row : value.values) {
+                text += fmt::format("{:{}}- {}\n", "", indent + indentation, list_text(row));
+            }
             continue;
         }
         std::string line = flow_text(value);
@@ -130,6 +143,10 @@ std::string yaml_text(const YamlNode& mapping) {
 
 void set_scalar(YamlNode& mapping, std::string_view key, std::string value, Scalar kind) {
     value_at(mapping, key) = scalar_node(std::move(value), kind == Scalar::text);
+}
+
+void set_value(YamlNode& mapping, std::string_view key, YamlNode value) {
+    value_at(mapping, key) = std::move(value);
 }
 
 YamlNode& submapping(YamlNode& mapping, std::string_view key) {

@@ -155,10 +155,15 @@ struct Kernels {
         return {seconds, flops, issue, issue};
     }
 
-    [[nodiscard]] Work gemm(std::int64_t m, std::int64_t n, std::int64_t k,
-                            std::int64_t batch = 1) const {
-        const Gemm shape{.m = m, .n = n, .k = k, .batch = batch};
+    [[nodiscard]] Work gemm(const Gemm& shape) const {
         return kernel(gemm_time(shape, step.device), flops(shape), 1);
+    }
+    /// A linear layer of so many outputs and inputs, and its gradient with respect to the inputs.
+    [[nodiscard]] Work linear(std::int64_t outputs, std::int64_t inputs) const {
+        return gemm({.m = at.tokens, .n = outputs, .k = inputs, .layout = GemmLayout::tn});
+    }
+    [[nodiscard]] Work linear_backward(std::int64_t outputs, std::int64_t inputs) const {
+        return gemm({.m = at.tokens, .n = inputs, .k = outputs, .layout = GemmLayout::nn});
     }
     [[nodiscard]] Work memory(double bytes, int launches = 1) const {
         return kernel(memory_time(bytes, step.device, launches), 0, launches);
@@ -166,9 +171,10 @@ struct Kernels {
     [[nodiscard]] Work weight(std::int64_t outputs, std::int64_t inputs) const {
         const double bytes = step.framework.accumulate_bytes.value_or(
             step.gradient_bytes >= 4 ? accumulate_fused_bytes : accumulate_separate_bytes);
-        if (bytes == 0) return gemm(outputs, inputs, at.tokens);
-        return gemm(outputs, inputs, at.tokens) +
-               memory(bytes * static_cast<double>(outputs) * static_cast<double>(inputs));
+        const Work product =
+            gemm({.m = outputs, .n = inputs, .k = at.tokens, .layout = GemmLayout::nt});
+        if (bytes == 0) return product;
+        return product + memory(bytes * static_cast<double>(outputs) * static_cast<double>(inputs));
     }
     [[nodiscard]] Work weight_and_bias(std::int64_t outputs, std::int64_t inputs) const {
         Work work = weight(outputs, inputs);
@@ -202,10 +208,18 @@ struct Kernels {
                at.keys <= softmax_sequence_max;
     }
     [[nodiscard]] Work bmm_to_scores() const {
-        return gemm(at.queries, at.keys, at.head_dim, at.core_batch);
+        return gemm({.m = at.queries,
+                     .n = at.keys,
+                     .k = at.head_dim,
+                     .batch = at.core_batch,
+                     .layout = GemmLayout::tn});
     }
     [[nodiscard]] Work bmm_from_scores() const {
-        return gemm(at.queries, at.head_dim, at.keys, at.core_batch);
+        return gemm({.m = at.queries,
+                     .n = at.head_dim,
+                     .k = at.keys,
+                     .batch = at.core_batch,
+                     .layout = GemmLayout::nn});
     }
     /// FLOPs of `matmuls` causal products of the attention core.
     [[nodiscard]] double flash_flops(double matmuls) const {
@@ -272,18 +286,18 @@ void add_layer_forward(List& list, const Kernels& make, Pass pass) {
     const TrainingStep& step = make.step;
     const Work norm = make.norm_forward();
 
-    Work qkv = make.gemm(at.tokens, at.qkv, at.hidden);
+    Work qkv = make.linear(at.qkv, at.hidden);
     if (step.model.bias) qkv += make.memory(4 * at.n * static_cast<double>(at.qkv));
 
     list.add(Site::attention_norm, pass, norm);
     list.add(Site::attention_qkv, pass, qkv);
     list.add(Site::attention_core, pass, make.core_forward());
-    list.add(Site::attention_projection, pass, make.gemm(at.tokens, at.hidden, at.query));
+    list.add(Site::attention_projection, pass, make.linear(at.hidden, at.query));
     list.add(Site::attention_residual, pass, make.residual_forward());
     list.add(Site::mlp_norm, pass, norm);
-    list.add(Site::mlp_first, pass, make.gemm(at.tokens, at.first, at.hidden));
+    list.add(Site::mlp_first, pass, make.linear(at.first, at.hidden));
     list.add(Site::mlp_activation, pass, make.activation_forward());
-    list.add(Site::mlp_second, pass, make.gemm(at.tokens, at.hidden, at.second));
+    list.add(Site::mlp_second, pass, make.linear(at.hidden, at.second));
     list.add(Site::mlp_residual, pass, make.residual_forward());
 }
 
@@ -294,17 +308,17 @@ void add_layer_backward(List& list, const Kernels& make) {
     const Pass weight = Pass::weight_gradient;
 
     if (dropout) list.add(Site::mlp_residual, input, make.dropout_backward());
-    list.add(Site::mlp_second, input, make.gemm(at.tokens, at.second, at.hidden));
+    list.add(Site::mlp_second, input, make.linear_backward(at.hidden, at.second));
     list.add(Site::mlp_second, weight, make.weight_and_bias(at.hidden, at.second));
     list.add(Site::mlp_activation, input, make.activation_backward());
-    list.add(Site::mlp_first, input, make.gemm(at.tokens, at.hidden, at.first));
+    list.add(Site::mlp_first, input, make.linear_backward(at.first, at.hidden));
     list.add(Site::mlp_first, weight, make.weight_and_bias(at.first, at.hidden));
     list.add(Site::mlp_norm, input, make.norm_and_residual_backward());
     if (dropout) list.add(Site::attention_residual, input, make.dropout_backward());
-    list.add(Site::attention_projection, input, make.gemm(at.tokens, at.query, at.hidden));
+    list.add(Site::attention_projection, input, make.linear_backward(at.hidden, at.query));
     list.add(Site::attention_projection, weight, make.weight_and_bias(at.hidden, at.query));
     list.add(Site::attention_core, input, make.core_backward());
-    list.add(Site::attention_qkv, input, make.gemm(at.tokens, at.hidden, at.qkv));
+    list.add(Site::attention_qkv, input, make.linear_backward(at.qkv, at.hidden));
     list.add(Site::attention_qkv, weight, make.weight_and_bias(at.qkv, at.hidden));
     list.add(Site::attention_norm, input, make.norm_and_residual_backward());
 }
@@ -370,7 +384,7 @@ void add_head_forward(List& list, const Kernels& make) {
     const Shape& at = make.at;
     const double logits = at.n * static_cast<double>(at.vocab);
     list.add(Site::final_norm, Pass::forward, make.norm_forward());
-    list.add(Site::head, Pass::forward, make.gemm(at.tokens, at.vocab, at.hidden));
+    list.add(Site::head, Pass::forward, make.linear(at.vocab, at.hidden));
     list.add(Site::loss, Pass::forward,
              make.memory(6 * logits) +
                  make.memory(make.step.framework.loss_forward_bytes * logits, entropy_launches));
@@ -382,7 +396,7 @@ void add_head_backward(List& list, const Kernels& make) {
     list.add(
         Site::loss, Pass::input_gradient,
         make.memory(make.step.framework.loss_backward_bytes * logits, entropy_backward_launches));
-    list.add(Site::head, Pass::input_gradient, make.gemm(at.tokens, at.hidden, at.vocab));
+    list.add(Site::head, Pass::input_gradient, make.linear_backward(at.vocab, at.hidden));
     list.add(Site::head, Pass::weight_gradient, make.weight(at.vocab, at.hidden));
     list.add(Site::final_norm, Pass::input_gradient, make.norm_backward());
 }

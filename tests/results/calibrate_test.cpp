@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -161,6 +162,117 @@ TEST_CASE("The order of rows does not change a fit") {
     CHECK(to_json(fit.report) == to_json(reversed.report));
 }
 
+/// Shapes an octave apart, as long as the formula says times a factor that changes slowly with what
+/// it does not see, which of m and n is the larger: from 0.9 to 1.1.
+std::vector<GemmSample> tuned_gemms() {
+    std::vector<GemmSample> samples;
+    for (const std::int64_t m : {1024, 2048, 4096}) {
+        for (const std::int64_t n : {768, 1536, 3072, 6144}) {
+            for (const std::int64_t k : {512, 1024, 2048, 4096}) {
+                const Gemm gemm{m, n, k, 1};
+                const double octaves = std::log2(static_cast<double>(m) / static_cast<double>(n));
+                samples.push_back({gemm, gemm_time(gemm, a100()) * (1 + 0.1 * std::sin(octaves))});
+            }
+        }
+    }
+    return samples;
+}
+
+TEST_CASE("Where the formula misses alike shapes alike, their table is kept and predicts better") {
+    const Fit<Device> fit = sound(fit_gemm(tuned_gemms(), a100()));
+    const MeanErrors& all = fit.report.errors.front();
+    CHECK(fit.report.tries_shapes);
+    CHECK(all.cross_validated > 0.05);
+    CHECK(all.with_shapes < 0.6 * all.cross_validated);
+    REQUIRE(fit.report.shapes.size() == 48);
+    CHECK(fit.constants.gemm_residuals.size() == 48);
+    for (const GemmSample& one : tuned_gemms()) {
+        CHECK(gemm_time(one.gemm, fit.constants) ==
+              doctest::Approx(one.time_s).scale(0).epsilon(1e-6));
+    }
+}
+
+/// Factors from 0.9 to 1.1.
+std::vector<double> noise(std::size_t count, unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<double> factors;
+    for (std::size_t i = 0; i < count; ++i)
+        factors.push_back(0.9 + 0.2 * (static_cast<double>(random()) / 0x1p32));
+    return factors;
+}
+
+TEST_CASE("Where shapes differ by noise alone, no table is kept") {
+    for (const unsigned seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
+        CAPTURE(seed);
+        std::vector<GemmSample> samples = tuned_gemms();
+        const std::vector<double> factors = noise(samples.size(), seed);
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+            samples[i].time_s = gemm_time(samples[i].gemm, a100()) * factors[i];
+        }
+        const Fit<Device> fit = sound(fit_gemm(samples, a100()));
+        CHECK(fit.report.tries_shapes);
+        CHECK(fit.report.errors.front().with_shapes != fit.report.errors.front().cross_validated);
+        CHECK(fit.report.shapes.empty());
+        CHECK(fit.constants.gemm_residuals.empty());
+    }
+}
+
+TEST_CASE("A table has the median of the rows of a shape and layout, whatever their order") {
+    std::vector<GemmSample> samples = tuned_gemms();
+    const GemmSample first = samples.front();
+    for (const double factor : {1.02, 30.0, 1.01}) {
+        samples.push_back({first.gemm, factor * first.time_s});
+    }
+    Gemm weights = first.gemm;
+    weights.layout = GemmLayout::nt;
+    for (const double factor : {1.3, 1.1, 1.2}) {
+        samples.push_back({weights, factor * first.time_s});
+    }
+    const FitReport report = sound(fit_gemm(samples, a100())).report;
+    REQUIRE(report.shapes.size() == 49);
+    // 1, 1.01, 1.02 and 30 times: the middle of 1.01 and 1.02.
+    CHECK(report.shapes[0].gemm == first.gemm);
+    CHECK(report.shapes[0].time_s == doctest::Approx(1.015 * first.time_s).scale(0).epsilon(1e-9));
+    CHECK(report.shapes[1].gemm == weights);
+    CHECK(report.shapes[1].time_s == doctest::Approx(1.2 * first.time_s).scale(0).epsilon(1e-9));
+
+    std::ranges::reverse(samples);
+    const FitReport reversed = sound(fit_gemm(samples, a100())).report;
+    CHECK(to_json(reversed) == to_json(report));
+    for (std::size_t i = 0; i < report.shapes.size(); ++i) {
+        CHECK(reversed.shapes[i].gemm == report.shapes[i].gemm);
+        CHECK(reversed.shapes[i].time_s == report.shapes[i].time_s);
+    }
+}
+
+TEST_CASE("No shape predicts itself: batches and layouts of one share a fold") {
+    // Pairs of layouts that share a factor of their own, at random between shapes. A table that let
+    // one of a pair predict the other would be perfect.
+    std::vector<GemmSample> samples;
+    const std::vector<double> factors = noise(48, 7);
+    for (const GemmSample& one : tuned_gemms()) {
+        const double factor = factors[samples.size() / 2];
+        for (const GemmLayout layout : {GemmLayout::any, GemmLayout::nn}) {
+            samples.push_back({one.gemm, factor * gemm_time(one.gemm, a100())});
+            samples.back().gemm.layout = layout;
+        }
+    }
+    const FitReport report = sound(fit_gemm(samples, a100())).report;
+    CHECK(report.samples == 96);
+    CHECK(report.different == 48);
+    CHECK(report.errors.front().with_shapes > 0.03);
+}
+
+TEST_CASE("A time that no formula explains is not kept, nor is a table of the base fitted on") {
+    std::vector<GemmSample> samples = tuned_gemms();
+    samples.back().time_s *= 1000;
+    Device base = a100();
+    base.gemm_residuals = gemm_residuals({{samples.front().gemm, 1.0}}, base);
+    const Fit<Device> fit = sound(fit_gemm(samples, base));
+    CHECK(fit.report.shapes.size() == 47);
+    CHECK(to_json(fit.report) == to_json(sound(fit_gemm(samples, a100())).report));
+}
+
 TEST_CASE("All rows of a size are in one fold, so that none predicts itself") {
     // 15 sizes measured once, and one size 50 times, at twice the time that the others suggest. A
     // fit on all follows the 50. Without them nothing speaks for twice the time: they come out at
@@ -294,6 +406,30 @@ TEST_CASE("A report is a table of constants and a table of errors") {
     CHECK(to_text(useless, "copies.csv")
               .ends_with("\n  below 1 MiB     4  21.0 %   3.0 %            4.0 %\n"
                          "  no constants make the formula describe these rows\n"));
+    FitReport gemm = report;
+    gemm.kernel = "gemm";
+    gemm.constants.clear();
+    gemm.errors = {{"all", 30, 0.0712, 0.0123, 0.0131, 0.0102}};
+    gemm.tries_shapes = true;
+    const std::string text =
+        "gemm: 30 rows, 15 different sizes, of g.csv\n"
+        "  constant  base  fitted  folds from  to\n"
+        "\n"
+        "  mean error  rows   base  fitted  cross-validated  with shapes\n"
+        "  all           30  7.1 %   1.2 %            1.3 %        1.0 %\n";
+    CHECK(to_text(gemm, "g.csv") ==
+          text + "  measured shapes are not kept: the constants alone predict others as well\n");
+    gemm.shapes.resize(15);
+    CHECK(to_text(gemm, "g.csv") ==
+          text +
+              "  15 measured shapes and layouts are kept: with them others are predicted better\n");
+    CHECK(
+        shapes_source_text(gemm) ==
+        "kernel-fit: the 15 shapes and layouts of gemm, medians; with them cross-validated 1.0 %");
+    CHECK(to_json(gemm).dump() ==
+          R"({"rows":30,"different":15,"constants":{},"errors":[{"of":"all","rows":30,)"
+          R"("base":0.0712,"fitted":0.0123,"cross_validated":0.0131,"with_shapes":0.0102}],)"
+          R"("shapes":15})");
     CHECK(source_text(report, "copies.csv") ==
           "kernel-fit on 30 rows of copies.csv, mean error 1.2 %, cross-validated 1.3 %");
     CHECK(to_json(report).dump() ==

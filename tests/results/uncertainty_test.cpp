@@ -11,6 +11,7 @@
 #include "results/doubts.hpp"
 #include "results/evaluate.hpp"
 #include "tests/support/training.hpp"
+#include "workloads/kernels.hpp"
 
 namespace fourfold {
 namespace {
@@ -87,6 +88,16 @@ TEST_CASE("a step of nothing but matrices is as fast as the matrix units") {
     // 1 / 0.9 of the time where they are 10 % slower.
     CHECK(found.elasticities.front().cost_of_ten_percent() ==
           doctest::Approx(1 / 0.9 - 1).epsilon(1e-6));
+}
+
+TEST_CASE("a device with measured shapes is as sensitive to its matrix units") {
+    TrainingStep step = pure_compute();
+    const Gemm gemm{.m = step.tokens(), .n = step.model.hidden, .k = step.model.hidden};
+    step.device.gemm_residuals =
+        gemm_residuals({{gemm, 1.3 * gemm_time(gemm, step.device)}}, step.device);
+    REQUIRE(gemm_time(gemm, step.device) > 1.2 * gemm_time(gemm, pure_compute().device));
+    CHECK(value_of(uncertainty_of(step, cluster(1, 1)), "matrix units") ==
+          doctest::Approx(-1).epsilon(1e-6));
 }
 
 TEST_CASE("a step of one large all-reduce is as fast as the links that it crosses") {

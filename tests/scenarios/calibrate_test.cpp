@@ -212,6 +212,68 @@ TEST_CASE("calibrate leaves alone what the rows do not tell, and its source") {
           std::string::npos);
 }
 
+TEST_CASE(
+    "calibrate keeps measured shapes where others gain from them, and drops those of the base") {
+    const Catalog catalog = shipped();
+    const Device a100 = *find_device(catalog, "a100-sxm-80gb");
+    const Folder folder;
+    std::filesystem::create_directories(folder.file("devices"));
+    const std::string table = folder.file("k.csv"), mine = folder.file("devices/mine.yaml");
+    // What the formula does not see: which of m and n is the larger.
+    const std::string header = "kernel,m,n,k,layout,time_us\n";
+    std::string text, plain, backwards;
+    for (const std::int64_t m : {1024, 2048, 4096}) {
+        for (const std::int64_t n : {768, 1536, 3072, 6144}) {
+            for (const std::int64_t k : {512, 1024, 2048, 4096}) {
+                const double time = 1e6 * gemm_time({m, n, k, 1}, a100);
+                const double octaves = std::log2(static_cast<double>(m) / static_cast<double>(n));
+                const double tuned = time * (1 + 0.1 * std::sin(octaves));
+                const std::string row = fmt::format("gemm,{},{},{},tn,{:.6f}\n", m, n, k, tuned);
+                text += row;
+                backwards = row + backwards;
+                plain += fmt::format("gemm,{},{},{},tn,{:.6f}\n", m, n, k, time);
+            }
+        }
+    }
+    write_text(table, header + text);
+    const Finished run =
+        run_program("calibrate " + table + " --device a100-sxm-80gb --out " + mine);
+    REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+    CHECK(
+        run.out.find("\n  48 measured shapes and layouts are kept: with them others are predicted "
+                     "better\n") != std::string::npos);
+    const std::string file = read_text(mine);
+    CHECK(file.find("\n  shapes:\n    - [1024, 768, 512, 1, tn, ") != std::string::npos);
+    CHECK(file.find("\n  gemm.shapes: >-\n    kernel-fit: the 48 shapes and layouts of gemm, "
+                    "medians; with them cross-validated ") != std::string::npos);
+
+    const auto with_mine = with_directory(catalog, folder.file(""));
+    REQUIRE_MESSAGE(with_mine.has_value(), to_text(with_mine.error()));
+    const Device read = *find_device(*with_mine, "mine");
+    CHECK(read.gemm_residuals.size() == 48);
+    // log2(1024 / 6144) = -2.585
+    const Gemm wide{.m = 1024, .n = 6144, .k = 4096, .batch = 1, .layout = GemmLayout::tn};
+    CHECK(gemm_time(wide, read) ==
+          doctest::Approx(gemm_time(wide, a100) * (1 + 0.1 * std::sin(-2.585)))
+              .scale(0)
+              .epsilon(1e-3));
+
+    // The same rows make the same bytes, in whatever order.
+    write_text(table, header + backwards);
+    REQUIRE(run_program("calibrate " + table + " --device a100-sxm-80gb --out " + mine).exit_code ==
+            0);
+    CHECK(read_text(mine) == file);
+
+    // Where the formula says it all, the table of the base goes too.
+    write_text(table, header + plain);
+    const std::string other = folder.file("devices/other.yaml");
+    const Finished again =
+        run_program("calibrate " + table + " --device " + mine + " --json --out " + other);
+    REQUIRE_MESSAGE(again.exit_code == 0, again.err);
+    CHECK(json::parse(again.out)["files"][0]["fits"]["gemm"]["shapes"] == 0);
+    CHECK(read_text(other).find("shapes:") == std::string::npos);
+}
+
 TEST_CASE("calibrate that cannot write says so, and exits with 1") {
     const Folder folder;
     const std::string table = folder.file("k.csv");
@@ -241,6 +303,23 @@ TEST_CASE("From SimuMax's shapes calibrate finds the A100's GEMM constants as go
     CHECK(gemm["errors"][0]["cross_validated"].get<double>() < 0.0375);
     CHECK(gemm["constants"]["cap"]["fitted"].get<double>() ==
           doctest::Approx(0.755).epsilon(0.005));
+    CHECK(gemm["errors"][0]["with_shapes"].get<double>() < 0.0295);
+    CHECK(gemm["shapes"] == 183);  // each layout of each shape was measured once
+}
+
+TEST_CASE("From SimuMax's shapes of a B200 calibrate keeps a table that predicts others better") {
+    const std::string data = published_data();
+    if (data.empty()) return;
+    const Folder folder;
+    const Finished run = run_program("calibrate " + data + "/simumax_gemm_efficiency.csv" +
+                                     " --only b200_bf16_ceperm --device b200-180gb --json --out " +
+                                     folder.file("mine.yaml"));
+    REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+    const json gemm = json::parse(run.out)["files"][0]["fits"]["gemm"];
+    CHECK(gemm["rows"] == 514);
+    CHECK(gemm["errors"][0]["cross_validated"].get<double>() < 0.103);
+    CHECK(gemm["errors"][0]["with_shapes"].get<double>() < 0.093);
+    CHECK(gemm["shapes"] == 432);
 }
 
 TEST_CASE(

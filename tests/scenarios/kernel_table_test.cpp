@@ -78,6 +78,24 @@ TEST_CASE("Our table has a column kernel, columns in any order, a batch or none"
     CHECK(table.point_to_point[0].time_s == doctest::Approx(1.5e-3));
 
     CHECK(read(header + "gemm,64,64,64,32,,,9").gemm[0].gemm.batch == 32);
+    CHECK(table.gemm[0].gemm.layout == GemmLayout::any);
+    const KernelTable layouts = read(
+        "kernel,m,n,k,layout,time_us\n"
+        "gemm,64,64,64,nt,9\n"
+        "gemm,64,64,64,TN,9\n"
+        "gemm,64,64,64,,9\n");
+    CHECK(layouts.gemm[0].gemm.layout == GemmLayout::nt);
+    CHECK(layouts.gemm[1].gemm.layout == GemmLayout::tn);
+    CHECK(layouts.gemm[2].gemm.layout == GemmLayout::any);
+    CHECK(errors("kernel,m,n,k,layout,time_us\n"
+                 "gemm,64,64,64,tt,9\n"
+                 "gemm,64,64,64,row,9\n") ==
+          "t.csv:2:15: error: unknown layout 'tt'; did you mean 'tn'?\n"
+          "    gemm,64,64,64,tt,9\n"
+          "                  ^\n"
+          "t.csv:3:15: error: unknown layout 'row'; known: any, tn, nn, nt\n"
+          "    gemm,64,64,64,row,9\n"
+          "                  ^\n");
     CHECK(read("\xEF\xBB\xBFkernel,bytes,time_us\r\nmemory,64,9\r\n").memory.size() == 1);
 }
 
@@ -214,12 +232,12 @@ TEST_CASE("A wrong header is told column by column") {
           "                               ^\n");
     CHECK(errors("kernel,bytes\nmemory,1\n") ==
           "t.csv:1:1: error: missing column 'time_us'; the columns are kernel, time_us, m, n, k, "
-          "batch, bytes, ranks, device\n"
+          "batch, layout, bytes, ranks, device\n"
           "    kernel,bytes\n"
           "    ^\n");
     CHECK(errors("m,n,k,time_us\n1,1,1,1\n") ==
           "t.csv:1:1: error: missing column 'kernel'; the columns are kernel, time_us, m, n, k, "
-          "batch, bytes, ranks, device\n"
+          "batch, layout, bytes, ranks, device\n"
           "    m,n,k,time_us\n"
           "    ^\n");
     CHECK(errors("device,gpus,time_us\na,2,3\n") ==

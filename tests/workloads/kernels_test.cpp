@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace fourfold {
 namespace {
@@ -65,6 +67,104 @@ TEST_CASE("batched attention with a head size that is no multiple of 8 leaves th
     const Gemm odd{.m = 2048, .n = 2048, .k = 150, .batch = 12};
     CHECK(gemm_time(odd, a100_sxm()) == doctest::Approx(flops(odd) / 12e12 + 0.7e-6));
     CHECK(gemm_time(aligned, a100_sxm()) < gemm_time(odd, a100_sxm()) / 4);
+}
+
+/// An A100 on which shapes take so many times the formula's time.
+struct Measured {
+    Gemm gemm;
+    double ratio;
+};
+Device measured_device(const std::vector<Measured>& shapes) {
+    Device device = a100_sxm();
+    std::vector<GemmSample> samples;
+    for (const Measured& one : shapes) {
+        samples.push_back({one.gemm, one.ratio * gemm_time(one.gemm, device)});
+    }
+    device.gemm_residuals = gemm_residuals(samples, device);
+    return device;
+}
+
+double correction(const Gemm& gemm, const Device& device) {
+    return gemm_time(gemm, device) / gemm_time(gemm, a100_sxm());
+}
+
+TEST_CASE("two measured shapes nearby correct the formula by the weighted mean of what it misses") {
+    // Of 4096 x 4096 x 4096, twice the m is 1 away, weight (1 - 1/2)^2 = 0.25; twice the n and half
+    // the k are sqrt(2) away, weight (0.70711 - 1/2)^2 = 0.042893. The edge has (1/2)^2 = 0.25.
+    // (0.25 ln 1.2 + 0.042893 ln 0.9) / (0.25 + 0.25 + 0.042893) = 0.075634, exp of it: 1.07857.
+    const Device device = measured_device(
+        {{{.m = 8192, .n = 4096, .k = 4096}, 1.2}, {{.m = 4096, .n = 8192, .k = 2048}, 0.9}});
+    CHECK(correction({.m = 4096, .n = 4096, .k = 4096}, device) ==
+          doctest::Approx(1.07857).epsilon(1e-5));
+}
+
+TEST_CASE("a measured shape takes the time that it was measured with") {
+    const Device device = measured_device({{{.m = 4096, .n = 4096, .k = 4096}, 1.2},
+                                           {{.m = 4096, .n = 4096, .k = 4160}, 0.9},
+                                           {{.m = 4096, .n = 4096, .k = 4096, .batch = 2}, 0.8}});
+    CHECK(correction({.m = 4096, .n = 4096, .k = 4096}, device) ==
+          doctest::Approx(1.2).epsilon(1e-9));
+    CHECK(correction({.m = 4096, .n = 4096, .k = 4096, .batch = 2}, device) ==
+          doctest::Approx(0.8).epsilon(1e-9));
+}
+
+TEST_CASE("a measured shape says less and less of others, and nothing two octaves away") {
+    const Device device = measured_device({{{.m = 1024, .n = 1024, .k = 1024}, 1.5}});
+    double before = 1.5;
+    for (const std::int64_t m : {1088, 1280, 1536, 2048, 3072, 4032}) {
+        CAPTURE(m);
+        const double now = correction({.m = m, .n = 1024, .k = 1024}, device);
+        CHECK(now < before);
+        CHECK(now > 1);
+        before = now;
+    }
+    CHECK(before < 1.0001);
+    CHECK(correction({.m = 4096, .n = 1024, .k = 1024}, device) == 1);
+    CHECK(correction({.m = 2048, .n = 2048, .k = 2048, .batch = 2}, device) == 1);
+    CHECK(correction({.m = 64, .n = 65536, .k = 1 << 20}, device) == 1);
+}
+
+TEST_CASE(
+    "a measured shape says nothing of other layouts, nor of sizes that tensor cores dislike") {
+    const Gemm forward{.m = 1024, .n = 1024, .k = 1024, .batch = 1, .layout = GemmLayout::tn};
+    Gemm weights = forward, unknown = forward, odd = forward;
+    weights.layout = GemmLayout::nt;
+    unknown.layout = GemmLayout::any;
+    odd.n = 1023;
+    const Device device = measured_device({{forward, 1.5}});
+    CHECK(correction(forward, device) == doctest::Approx(1.5).epsilon(1e-9));
+    CHECK(correction(unknown, device) == doctest::Approx(1.5).epsilon(1e-9));
+    CHECK(correction(weights, device) == 1);
+    CHECK(correction(odd, device) == 1);
+    // One measured without a word on its layout stands for all, here beside one that is known.
+    const Device both = measured_device({{forward, 1.5}, {unknown, 1.2}});
+    CHECK(correction(weights, both) == doctest::Approx(1.2).epsilon(1e-9));
+    CHECK(correction(forward, both) == doctest::Approx(std::sqrt(1.5 * 1.2)).epsilon(1e-9));
+}
+
+TEST_CASE("the order of measured shapes changes nothing") {
+    std::vector<Measured> shapes;
+    for (const std::int64_t n : {512, 768, 1024, 1536, 2048, 3072}) {
+        shapes.push_back({{.m = 1024, .n = n, .k = 1024}, 1 + 1e-4 * static_cast<double>(n)});
+    }
+    const Gemm gemm{.m = 1024, .n = 1280, .k = 1024};
+    const double time = gemm_time(gemm, measured_device(shapes));
+    std::ranges::reverse(shapes);
+    CHECK(gemm_time(gemm, measured_device(shapes)) == time);
+    std::ranges::rotate(shapes, shapes.begin() + 2);
+    CHECK(gemm_time(gemm, measured_device(shapes)) == time);
+}
+
+TEST_CASE("a device whose constants change after its shapes were measured changes with them") {
+    // Uncertainty makes the matrix units 5 % better; a what-if may double the peak.
+    const Gemm gemm{.m = 4096, .n = 4096, .k = 4096};
+    Device device = measured_device({{gemm, 1.2}});
+    device.gemm.power *= 1.05;
+    Device plain = a100_sxm();
+    plain.gemm.power *= 1.05;
+    CHECK(gemm_time(gemm, device) ==
+          doctest::Approx(1.2 * gemm_time(gemm, plain)).scale(0).epsilon(1e-9));
+    CHECK(gemm_time(gemm, plain) < gemm_time(gemm, a100_sxm()) / 1.04);
 }
 
 TEST_CASE("a bandwidth-bound kernel moves its bytes at 85 % of the sheet, plus its launches") {
