@@ -28,8 +28,8 @@
 //
 // A measured shape comes out as measured. 1 / reach^2 stands for a shape at the edge of reach that
 // the formula gets right, so that the correction fades with the distance and is gone at the edge,
-// without a step (Franke and Little's weights: Renka 1988, ACM TOMS 14, sec. 2; recalled). Nearby
-// are only shapes of the same layout and alignment, which are other kernels of the library.
+// without a step (Franke and Little's weights: Renka 1988, ACM TOMS 14, sec. 2). Only shapes of the
+// same layout and alignment are near each other: others are other kernels of the library.
 // Measured as calibrate does, on SimuMax's shapes: 3.7 % -> 2.9 % on the A100-PCIe and 10.1 %
 // -> 9.1 % on the B200; 3.4 % and 9.4 % without layouts; three to five nearest shapes do as well,
 // but jump.
@@ -39,10 +39,9 @@
 //
 //   queries  |###.........|   time = longest block * (blocks / 2 * (1 + 128 / keys) / mps + tail)
 //            |######......|
-//            |#########...|   The tail is what the last blocks leave idle: it counts where heads
-//            are
-//            |############|   few. Fitted with the fraction of peak on 8 A100 and 22 B200 shapes of
-//                             SimuMax (mean error 2 % and 8 %).
+//            |#########...|   The tail is what the last blocks leave idle: it counts where there
+//            |############|   are few heads. Fitted with the fraction of peak on 8 A100 and 22
+//                             B200 shapes of SimuMax (mean error 2 % and 8 %).
 //
 // Everything else is limited by memory bandwidth.
 
