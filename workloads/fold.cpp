@@ -10,7 +10,8 @@
 // Then any exchange of coordinates of one axis that keeps blocks together maps the machine and the
 // step onto themselves. Where some devices are odd, or coordinates have roles, those are left that
 // keep them in place: coordinates are alike that have the same role in a block that holds the same
-// roles, which is in a larger block that holds the same, and so on.
+// roles, which is in a larger block that holds the same, and so on. Where P and a block do not
+// divide each other, before an axis or after it, all of its coordinates are told apart.
 
 #include <fmt/format.h>
 
@@ -124,6 +125,7 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const 
               .sections = {}};
     std::vector<std::pair<Seat, std::int64_t>> chosen{{Seat{}, 1}};
     std::int64_t stride = 1;
+    bool all_fit = true;
     for (const SplitAxis axis : step.split.order) {
         const std::int64_t size = step.split.size(axis);
         std::vector<std::int64_t> blocks;
@@ -136,7 +138,9 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const 
         if (stride < graph.rails() && stride * size > graph.rails()) {
             tell_apart(own, graph.rails() / stride);
         }
-        if (axis == SplitAxis::pipeline) std::iota(own.begin(), own.end(), 0U);
+        const bool fits = aligned(stride, graph) && aligned(stride * size, graph);
+        if (axis == SplitAxis::pipeline || !fits) std::iota(own.begin(), own.end(), 0U);
+        all_fit = all_fit && fits;
         auto alone = static_cast<std::uint32_t>(size);
         for (Seat seat : odd) own[static_cast<std::size_t>(seat[axis])] = alone++;
         AxisClasses classes = classes_of(std::move(own), blocks);
@@ -151,8 +155,8 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const 
         }
         chosen = std::move(more);
         stride *= size;
-        if (!aligned(stride, graph)) return std::nullopt;
     }
+    if (!all_fit && static_cast<std::int64_t>(chosen.size()) == stride) return std::nullopt;
 
     std::vector<std::pair<DeviceId, std::int64_t>> devices;
     for (const auto& [seat, count] : chosen) {

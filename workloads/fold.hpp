@@ -43,8 +43,8 @@ struct Fold {
 };
 
 /// Classes of devices that behave alike in the fluid link model. Nothing where the graph promises
-/// too little (with ecmp it promises nothing), where others are on the links, where groups of an
-/// axis do not lie alike in its blocks, and where jitter makes all devices differ.
+/// too little (with ecmp it promises nothing), where others are on the links, where groups of no
+/// axis lie alike in its blocks, and where jitter makes all devices differ.
 std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const Roles& roles = {});
 
 /// About how many tasks the step makes.

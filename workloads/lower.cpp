@@ -318,8 +318,19 @@ class Lowering {
 
     [[nodiscard]] bool tells_apart(const Traffic& one) const {
         if (one.ports.uneven == nullptr) return false;
+        if (leaves_idle(one)) return true;
         if (one.waits_for_all && !one.ports.has_uneven_uplinks) return false;
         return meets_others(one);
+    }
+
+    // Links that only some of those that are alike use, and no other transfer: reports count the
+    // links that carry nothing.
+    [[nodiscard]] bool leaves_idle(const Traffic& one) const {
+        return std::ranges::any_of(one.ports.partly_loaded, [&](const Transfers::Port& port) {
+            return std::ranges::none_of(traffic_, [&](const auto& entry) {
+                return entry.second.ports.loaded.contains(port);
+            });
+        });
     }
 
     // Along which a group's members lie, but the pipeline, whose ranks are all told apart.

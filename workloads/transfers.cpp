@@ -158,6 +158,7 @@ Transfers::Group::Level Transfers::level_of(std::span<const DeviceId> members,
         const std::uint32_t simulated = number(fold_->representative(member));
         ++level.simulated[simulated];
         level.like.push_back(first.try_emplace(simulated, next).first->second);
+        level.stood_for_by.push_back(simulated);
     }
     return level;
 }
@@ -307,6 +308,23 @@ class Transfers::PortLoads {
                                       [&](std::uint32_t place) { return loads.of[place]; });
         });
     }
+    /// See Ports.
+    void find_loaded(std::set<Port>& loaded, std::set<Port>& partly_loaded) const {
+        for (std::size_t kind = 0; kind < loads_.size(); ++kind) {
+            const Group::Level& level = group_->levels[loads_[kind].level];
+            const std::vector<Bytes>& of = loads_[kind].of;
+            for (std::uint32_t place = 0; place < of.size(); ++place) {
+                const std::uint32_t first = level.like[place];
+                const Port port{kind, level.stood_for_by[place]};
+                if ((of[place] > Bytes{}) != (of[first] > Bytes{})) {
+                    partly_loaded.insert(port);
+                } else if (place == first && of[place] > Bytes{}) {
+                    loaded.insert(port);
+                }
+            }
+        }
+        for (const Port& port : partly_loaded) loaded.erase(port);
+    }
     /// The kinds that carry anything.
     [[nodiscard]] std::vector<std::size_t> kinds() const {
         std::vector<std::size_t> used;
@@ -347,11 +365,15 @@ Transfers::Ports Transfers::ports(TransferId transfer) const {
     if (const auto uneven = uneven_.find(transfer); uneven != uneven_.end()) {
         found.uneven = &uneven->second.of_members;
         found.has_uneven_uplinks = uneven->second.uplinks;
+        found.partly_loaded = uneven->second.partly_loaded;
         for (const std::size_t number : uneven->second.kinds) {
             const PortKind& kind = port_kinds_[number];
             found.kinds.emplace(kind.rate, kind.latency);
             if (kind.level > 0) found.has_uplinks = true;
         }
+    }
+    if (const auto loaded = loaded_.find(transfer); loaded != loaded_.end()) {
+        found.loaded = loaded->second;
     }
     for (const LinkUse& use : draft_->transfer(transfer).uses) {
         found.kinds.emplace(graph[use.link].rate, graph[use.link].spec.latency);
@@ -399,7 +421,21 @@ TransferId Transfers::message(DeviceId from, DeviceId to, Bytes bytes) {
         made.overhead += std::max(Duration::zero(), bytes / costs.message_rate - made.alone);
     }
     made.alone += made.overhead;
-    return messages_[key] = add(std::move(made));
+    const TransferId id = add(std::move(made));
+    if (fold_ != nullptr && bytes > Bytes{}) loaded_[id] = loaded(from, to);
+    return messages_[key] = id;
+}
+
+std::set<Transfers::Port> Transfers::loaded(DeviceId from, DeviceId to) {
+    const Graph& graph = routes_->graph();
+    std::set<Port> all;
+    for (const Way::Port& port : way(from, to).ports) {
+        const DeviceId device = port.at_from ? from : to;
+        const std::size_t level = port_kinds_[port.kind].level;
+        all.insert({port.kind, level == 0 ? device.value
+                                          : graph.section_of(device, graph.blocks()[level - 1])});
+    }
+    return all;
 }
 
 TransferId Transfers::background(DeviceId from, DeviceId to, Bytes bytes, Duration pace) {
@@ -530,7 +566,14 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     if (!whole) keep_parts(devices, parts(group), *fold_, made);
     kinds_.push_back(kind);
     const TransferId id = draft_->add_transfer(std::move(made));
-    if (!loads.even(0)) uneven_[id] = {loads.of_members(), loads.kinds(), !loads.even(1)};
+    if (fold_ != nullptr) {
+        std::set<Port> partly_loaded;
+        loads.find_loaded(loaded_[id], partly_loaded);
+        if (!loads.even(0)) {
+            uneven_[id] = {loads.of_members(), loads.kinds(), !loads.even(1),
+                           std::move(partly_loaded)};
+        }
+    }
     if (!loads.are_known()) loads_are_known_ = false;
     return collectives_[key] = id;
 }

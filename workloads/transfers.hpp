@@ -74,6 +74,11 @@ class Transfers {
     /// Of each transfer made so far (of messages: any).
     [[nodiscard]] const std::vector<CollectiveKind>& kinds() const { return kinds_; }
 
+    struct Port {
+        std::size_t kind;      // in `port_kinds_`
+        std::uint32_t number;  // of the device or section
+        friend auto operator<=>(const Port&, const Port&) = default;
+    };
     /// The links of a transfer. Two transfers can hold each other up where they share a kind.
     struct Ports {
         std::set<std::pair<BytesPerSecond, Duration>> kinds;  // rate and latency
@@ -82,6 +87,9 @@ class Transfers {
         /// each section that it is in, carries on each kind.
         const std::vector<std::vector<Bytes>>* uneven = nullptr;
         bool has_uneven_uplinks = false;
+        /// Links of simulated devices, and above simulated sections, that carry something, and
+        /// whose like all do; and those of which only some do.
+        std::set<Port> loaded, partly_loaded;
     };
     [[nodiscard]] Ports ports(TransferId transfer) const;
     /// Where only some devices are simulated: whether what all load is known. It is not where a
@@ -106,6 +114,7 @@ class Transfers {
         struct Level {
             std::vector<std::uint32_t> place_of;              // each member's
             std::vector<std::uint32_t> like;                  // each place: the first like it
+            std::vector<std::uint32_t> stood_for_by;          // each place: what is simulated
             std::map<std::uint32_t, std::int64_t> simulated;  // how many places are like it
         };
         std::vector<Level> levels;
@@ -139,6 +148,8 @@ class Transfers {
     /// between two that are not odd only the blocks and the rail that hold both count.
     const Way& way(DeviceId from, DeviceId to);
     Hop hop(DeviceId from, DeviceId to, Bytes bytes);
+    /// By a message between two that are simulated.
+    std::set<Port> loaded(DeviceId from, DeviceId to);
     /// Good until the next call.
     const std::vector<Sending>& sendings(const Algorithm& algorithm, const CollectiveCall& about,
                                          const StepPlan& plan, std::uint32_t member);
@@ -180,8 +191,10 @@ class Transfers {
         std::vector<std::vector<Bytes>> of_members;  // see Ports
         std::vector<std::size_t> kinds;              // in `port_kinds_`, with bytes of any member
         bool uplinks;                                // not only the members' own links
+        std::set<Port> partly_loaded;
     };
     std::map<TransferId, Uneven> uneven_;
+    std::map<TransferId, std::set<Port>> loaded_;  // see Ports
     // Where only some devices are simulated: the same call is made in the groups of every stage.
     std::map<std::tuple<const Algorithm*, CollectiveKind, std::uint32_t, std::uint32_t, Bytes,
                         std::uint32_t>,
