@@ -59,6 +59,7 @@ void step(benchmark::State& state, const std::string& file) {
 }
 
 const std::string one_switch = "{shape: switch, link: hdr}";
+const std::string rails = "{shape: rails, link: hdr, leaf_ports: 32}";
 const std::string narrow_tree = "{shape: fat_tree, link: hdr, oversubscription: 4}";
 
 // A 175B step on nodes of 8: tensor 8, pipeline 8, 64 micro-batches.
@@ -99,6 +100,9 @@ BENCHMARK_CAPTURE(replicas, 98304_devices, 1536, one_switch, "[]")
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(replicas, 98304_devices_4_to_1, 1536, narrow_tree, "[]")
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(replicas, 98304_devices_on_rails, 1536, rails, "[]")
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(replicas, 1024_devices_one_slow, 16, one_switch,
