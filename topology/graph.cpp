@@ -113,15 +113,25 @@ Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
-std::uint32_t Graph::place(LinkId link, bool out) const {
-    const Adjacency::Boost& boost = adjacency_->graph;
-    const auto place_in = [&](const auto& edges) {
-        const auto found = std::find_if(edges.first, edges.second,
-                                        [&](const auto& edge) { return boost[edge] == link; });
-        return static_cast<std::uint32_t>(std::distance(edges.first, found));
-    };
-    return out ? place_in(out_edges(links_[link.value].from.value, boost))
-               : place_in(in_edges(links_[link.value].to.value, boost));
+namespace {
+
+template <class Edges>
+std::uint32_t place_in(const Edges& edges, const Adjacency::Boost& graph, LinkId link) {
+    const auto found = std::find_if(edges.first, edges.second,
+                                    [&](const auto& edge) { return graph[edge] == link; });
+    return static_cast<std::uint32_t>(std::distance(edges.first, found));
+}
+
+}  // namespace
+
+std::uint32_t Graph::place_at_start(LinkId link) const {
+    const Adjacency::Boost& graph = adjacency_->graph;
+    return place_in(out_edges(links_[link.value].from.value, graph), graph, link);
+}
+
+std::uint32_t Graph::place_at_end(LinkId link) const {
+    const Adjacency::Boost& graph = adjacency_->graph;
+    return place_in(in_edges(links_[link.value].to.value, graph), graph, link);
 }
 
 Result<VertexId> Graph::find(std::string_view name) const {

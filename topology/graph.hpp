@@ -110,8 +110,10 @@ class Graph {
     /// order.
     [[nodiscard]] std::span<const DeviceId> odd() const { return odd_; }
     [[nodiscard]] const Routing& routing() const { return routing_; }
-    /// Which of the links out of a vertex, or into it, this one is, in their order.
-    [[nodiscard]] std::uint32_t place(LinkId link, bool out) const;
+    /// Which of the links out of its first vertex a link is, and which of those into its last one.
+    /// Cost: how many there are.
+    [[nodiscard]] std::uint32_t place_at_start(LinkId link) const;
+    [[nodiscard]] std::uint32_t place_at_end(LinkId link) const;
     /// Cost: all vertices. A problem's text offers the closest name; its `where` is empty.
     [[nodiscard]] Result<VertexId> find(std::string_view name) const;
     /// "leaf0 -> node3.device0"

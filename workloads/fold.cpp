@@ -109,7 +109,7 @@ std::int64_t Fold::count(std::size_t level, std::uint32_t section) const {
     return found == sections[level].end() ? 0 : found->second;
 }
 
-bool Fold::holds(std::size_t level, std::uint32_t block, std::uint32_t rails) const {
+bool Fold::holds(std::size_t level, std::uint32_t block) const {
     const auto found = sections[level].lower_bound(block * rails);
     return found != sections[level].end() && found->first / rails == block;
 }
@@ -122,7 +122,8 @@ std::optional<Fold> fold_of(const TrainingStep& step, const Graph& graph, const 
               .counts = {},
               .placement = Placement(step.split),
               .stands_for = {},
-              .sections = {}};
+              .sections = {},
+              .rails = graph.rails()};
     std::vector<std::pair<Seat, std::int64_t>> chosen{{Seat{}, 1}};
     std::int64_t stride = 1;
     bool all_fit = true;

@@ -31,6 +31,7 @@ struct Fold {
     /// Of each size in Graph::blocks: the sections (Graph::section_of) that hold a device to
     /// simulate, and how many each stands for, itself included.
     std::vector<std::map<std::uint32_t, std::int64_t>> sections;
+    std::uint32_t rails = 1;  // sections of a block
 
     /// The one that stands for a device. Requires: the device has work.
     [[nodiscard]] DeviceId representative(DeviceId device) const;
@@ -38,8 +39,8 @@ struct Fold {
     [[nodiscard]] std::int64_t count(DeviceId device) const;
     /// The same of sections of blocks of a size; 0: none of its devices is simulated.
     [[nodiscard]] std::int64_t count(std::size_t level, std::uint32_t section) const;
-    /// Whether a device of any of a block's sections, one for each rail, is simulated.
-    [[nodiscard]] bool holds(std::size_t level, std::uint32_t block, std::uint32_t rails) const;
+    /// Whether any device of a block of a size is simulated.
+    [[nodiscard]] bool holds(std::size_t level, std::uint32_t block) const;
 };
 
 /// Classes of devices that behave alike in the fluid link model. Nothing where the graph promises

@@ -506,8 +506,10 @@ class Lowering {
                 ++first;
                 continue;
             }
-            // The host's time counts from the list's begin.
-            const bool with_host = std::exchange(at_begin, false) && !waits(first);
+            // The host's time counts from the list's begin, or from when it is done with what was
+            // last: of a chain that it holds up, it holds up all.
+            const bool with_host = std::exchange(at_begin, false) && !waits(first) &&
+                                   segments[first].not_before > Duration::zero();
             std::vector<ChainPiece> pieces;
             std::size_t last = first;  // the last kernel that can be its end
             std::size_t pieces_to_last = 0;
@@ -776,11 +778,9 @@ class Lowering {
             if (!bound[i].exists) continue;
             const bool joins = chain != list.chains.end() && chain->first == i;
             const bool is_kernel = joins || segment.axis == Axis::compute;
-            // In a chain the host works from its begin on: not before it is done with what was
-            // last.
-            const TaskId issued = joins && chain->with_host
-                                      ? cursor.host
-                                      : issue(cursor, segment.not_before, label, host);
+            const bool has_host = joins && chain->with_host;
+            const TaskId issued =
+                has_host ? no_task : issue(cursor, segment.not_before, label, host);
 
             after_.clear();
             const auto wait_for = [&](TaskId task) {
@@ -796,6 +796,7 @@ class Lowering {
                 wait_for(cursor.pending_send);
                 received = cursor.pending_send = no_task;
             }
+            if (has_host) wait_for(cursor.host);
             for (const std::int32_t ticket : segment.waits_for) {
                 wait_for(tickets_[static_cast<std::size_t>(ticket)]);
             }

@@ -193,7 +193,9 @@ Transfers::Way Transfers::make_way(DeviceId from, DeviceId to) {
             const DeviceId device = end.device;
             const bool at_from = device == from || (device != to && same_node(device, from));
             const bool shared = !graph[out ? link.to : link.from].is_device;
-            const std::uint32_t place = shared ? graph.place(share.link, out) : 0;
+            const std::uint32_t place = !shared ? 0
+                                        : out   ? graph.place_at_start(share.link)
+                                                : graph.place_at_end(share.link);
             add({link.rate, link.spec.latency, out, shared, place}, share, at_from,
                 device.value % graph.rails());
         }
@@ -236,7 +238,7 @@ bool Transfers::can_use_simulated(DeviceId device) const {
     if (uplinks_->empty()) return false;
     const std::span<const std::uint32_t> sizes = routes_->graph().blocks();
     for (std::size_t level = 0; level < sizes.size(); ++level) {
-        if (fold_->holds(level, device.value / sizes[level], routes_->graph().rails())) return true;
+        if (fold_->holds(level, device.value / sizes[level])) return true;
     }
     return false;
 }
@@ -530,7 +532,10 @@ Result<TransferId> Transfers::collective(GroupId group, CollectiveKind kind, Byt
     }
     Duration busiest = loads.busiest();
     const auto sections_alike = [&](const Uplinks::Uplink& uplink) {
-        return groups_[group].levels[uplink.level + 1].simulated.at(uplink.section);
+        const auto& simulated = groups_[group].levels[uplink.level + 1].simulated;
+        const auto found = simulated.find(uplink.section);
+        if (found == simulated.end()) loads_are_known_ = false;
+        return found == simulated.end() ? 0 : found->second;
     };
     std::ranges::sort(used_links_);
     for (const LinkId link : used_links_) {

@@ -74,8 +74,9 @@ class Transfers {
     /// Of each transfer made so far (of messages: any).
     [[nodiscard]] const std::vector<CollectiveKind>& kinds() const { return kinds_; }
 
+    /// Links that are alike: those of one kind at a device, or above a section.
     struct Port {
-        std::size_t kind;      // in `port_kinds_`
+        std::size_t kind;      // numbered as they are found
         std::uint32_t number;  // of the device or section
         friend auto operator<=>(const Port&, const Port&) = default;
     };
@@ -93,7 +94,7 @@ class Transfers {
     };
     [[nodiscard]] Ports ports(TransferId transfer) const;
     /// Where only some devices are simulated: whether what all load is known. It is not where a
-    /// message goes through a device that is no member of its group.
+    /// message goes through a device that is neither its end nor a member of its group.
     [[nodiscard]] bool loads_are_known() const { return loads_are_known_; }
     /// Whether links between switches can hold up what leaves their blocks: there are too few, or
     /// what is spread over them cannot be cut to the byte.

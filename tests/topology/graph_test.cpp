@@ -1,10 +1,14 @@
 #include "topology/graph.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <vector>
+
+#include "tests/support/topology.hpp"
 
 namespace fourfold {
 namespace {
@@ -242,6 +246,18 @@ TEST_CASE("a graph with other rates keeps all else") {
     CHECK(faster[LinkId{0}].spec.latency == 3_us);
     CHECK(faster[LinkId{0}].spec.efficiency == 0.5);
     CHECK(faster[LinkId{0}].rate == BytesPerSecond{7'500'000'000});
+}
+
+TEST_CASE("a link has a place among those out of its start, and among those into its end") {
+    const Graph graph = cluster_of(2, 2, "switch");
+    std::vector<std::string> places;
+    for (const LinkId id : ids<LinkId>(graph.links().size())) {
+        if (graph[graph[id].from].name != "node1.device1") continue;
+        places.push_back(fmt::format("{}: {} {}", graph.name(id), graph.place_at_start(id),
+                                     graph.place_at_end(id)));
+    }
+    CHECK(places == std::vector<std::string>{"node1.device1 -> node1.switch: 0 1",
+                                             "node1.device1 -> switch: 1 3"});
 }
 
 }  // namespace

@@ -502,6 +502,41 @@ TEST_CASE("a collective that loads its members unevenly tells them apart where i
     CHECK(devices(cluster(8, 1)) == 2);
 }
 
+TEST_CASE("a host that is behind when a list begins holds up only what it issues") {
+    // Gradients are issued behind the last kernel: the next forward, which costs the host nothing,
+    // begins while it still works on them; where forwards cost it too, they wait.
+    TrainingStep step = small_step({.tensor = 2, .data = 2}, schedule_named("1f1b"));
+    step.split.sharding = Sharding::gradients;
+    step.overlap_gradients = true;
+    step.bucket = 64'000_B;
+    set_micro_batches(step, 4);
+    const Graph graph = cluster(2, 2);
+    for (const Duration forward : {0_us, 100_us}) {
+        CAPTURE(forward);
+        step.framework.host = {.forward_launch = forward, .backward_launch = 100_us};
+        CHECK(same_folded(step, graph));
+    }
+}
+
+TEST_CASE("on rails a slow port sends messages through a device that takes no part: in full") {
+    const TrainingStep step = small_step({.pipeline = 2, .data = 2}, schedule_named("1f1b"));
+    ClusterShape shape = machine(2, 2, "switch", "rails");
+    shape.fabric->parameters.leaf_ports = 1;
+    CHECK(same_folded(step, seal_cluster(shape)));
+    auto draft = build_cluster(shape);
+    REQUIRE(draft.has_value());
+    for (Link& link : draft->links) {
+        const Vertex& from = draft->vertices[link.from.value];
+        const bool is_slow =
+            from.name == "node0.device0" && draft->vertices[link.to.value].name == "leaf0";
+        if (is_slow) link.spec.latency *= 3;
+    }
+    draft->odd = {DeviceId{0}};
+    const auto graph = seal(std::move(*draft));
+    REQUIRE(graph.has_value());
+    CHECK_FALSE(same_folded(step, *graph));
+}
+
 TEST_CASE("replicas along two axes are told apart along both") {
     TrainingStep step =
         small_step({.context = 2, .pipeline = 2, .data = 4}, schedule_named("1f1b"));

@@ -49,7 +49,8 @@ struct Shape {
     /// Whether endpoints are joined to each other (ring, torus, fully_connected) and not through
     /// switches. As a fabric, a direct shape joins the i-th devices of all nodes, for each i.
     bool direct;
-    /// How alike endpoints are. No sizes, or nullptr, where they are not.
+    /// How alike endpoints are, as many in each of `nodes` nodes. No sizes, or nullptr, where they
+    /// are not.
     Blocks (*blocks)(std::uint32_t endpoints, std::uint32_t nodes,
                      const ShapeParameters& parameters);
     /// Joins `endpoints` with links of `spec`; switches are named `prefix` + "leaf0" and the like.
